@@ -8,9 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+import unnorm as un
 from unnorm._base.blas import _libraries, single_threaded
 from unnorm.engine.arrow import Arrow, Singular
-from unnorm.engine.penalties import Group, Penalties, PenaltyPiece
+from unnorm.engine.penalties import Group, Penalties, PenaltyPiece, square_root
 from unnorm.engine.splines import local_basis
 
 
@@ -218,3 +219,41 @@ def test_the_error_of_the_first_task_that_fails_is_raised_and_the_next_call_work
         with pytest.raises(ValueError, match=r"^1$"):
             run_tasks(work, [(i,) for i in range(8)], threads)
         assert run_tasks(work, [(2 * i,) for i in range(8)], threads) == list(range(0, 16, 2))
+
+
+@pytest.mark.parametrize("formula", ["te(x, g, bs=('cr', 're'), k=4)", "s(x, g, bs='fs', k=4)", "te(x, z, k=3)"])
+def test_the_log_determinant_of_penalties_has_these_derivatives(formula):
+    """Also where a group stands for the equal blocks of many levels."""
+    rng = np.random.default_rng(7)
+    table = {"x": rng.random(300), "z": rng.random(300), "g": np.array([f"g{i % 60}" for i in range(300)])}
+    fit = un.gam("y ~ " + formula, {**table, "y": table["x"] + rng.normal(size=300)})
+    penalties = fit.smoothed.design.penalties
+    rho = np.linspace(-1.0, 1.5, penalties.count)
+    value, gradient, hessian = penalties.logdet(rho)
+    S = sum(np.exp(r) * block for r, block in zip(rho, _dense(fit)))
+    eigenvalues = np.linalg.eigvalsh(S)
+    ranks = np.linalg.matrix_rank(S)
+    start = penalties.logdet(np.zeros(rho.size))[0]
+    plain = np.linalg.eigvalsh(sum(_dense(fit)))
+    assert value - start == pytest.approx(np.log(eigenvalues[-ranks:]).sum() - np.log(plain[-ranks:]).sum(), rel=1e-6)
+    for j, h in enumerate(1e-4 * np.eye(rho.size)):
+        ahead, behind = penalties.logdet(rho + h), penalties.logdet(rho - h)
+        assert gradient[j] == pytest.approx((ahead[0] - behind[0]) / 2e-4, rel=1e-5)
+        np.testing.assert_allclose(hessian[j], (ahead[1] - behind[1]) / 2e-4, rtol=1e-5, atol=1e-6)
+
+
+def _dense(fit):
+    out = []
+    for start, block in fit.blocks:
+        S = np.zeros((fit.smoothed.size, fit.smoothed.size))
+        S[start : start + len(block), start : start + len(block)] = block
+        out.append(S)
+    return out
+
+
+def test_the_root_of_a_matrix_keeps_what_is_small():
+    Q = np.linalg.qr(np.random.default_rng(2).normal(size=(4, 4)))[0]
+    S = Q @ np.diag([1.0, 1e-4, 1e-8, 0.0]) @ Q.T
+    E = square_root(S)
+    assert E.shape == (3, 4)
+    np.testing.assert_allclose(E.T @ E, S, atol=1e-14)

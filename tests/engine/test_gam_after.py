@@ -204,3 +204,53 @@ def test_metropolis_says_when_it_hardly_moves(monkeypatch):
     smoothed = replace(fit.smoothed, beta=fit.smoothed.beta + 9.0)  # proposals far from where the posterior is
     with pytest.warns(un.errors.UnnormWarning, match="were accepted"):
         replace(fit, smoothed=smoothed).draws(200, method="metropolis")
+
+
+def test_rows_of_no_weight_have_no_part_in_the_k_index():
+    rng = np.random.default_rng(8)
+    x = rng.random(400)
+    y = np.sin(40 * x) + 0.1 * rng.normal(size=400)
+    w = (np.arange(400) < 100).astype(float)
+    with_them = un.gam("y ~ s(x, k=4, bs='ps')", {"x": x, "y": y}, weights=w).check().basis["k_index"]
+    without = un.gam("y ~ s(x, k=4, bs='ps')", {"x": x[:100], "y": y[:100]}).check().basis["k_index"]
+    assert with_them == pytest.approx(without, rel=0.02)
+
+
+@pytest.mark.parametrize("family", ["quasipoisson", "poisson", "nb"])
+def test_metropolis_draws_know_scale_penalty_weights_and_offset(family):
+    # two coefficients: the posterior by quadrature
+    rng = np.random.default_rng(5)
+    x, off, w = rng.normal(size=30), rng.normal(size=30), rng.uniform(0.3, 2.0, 30)
+    y = rng.negative_binomial(0.5, 0.5 / (0.5 + np.exp(0.7 * x + off))).astype(float)
+    table = {"x": x, "off": off, "w": w, "y": y}
+    theta = 0.5 if family == "nb" else None
+    fit = un.gam("y ~ s(x, bs='re', sp=6)", table, family, offset="off", weights="w", theta=theta)
+    assert (fit.scale > 1.5) == (family == "quasipoisson")
+    beta, root = fit.smoothed.beta, np.linalg.cholesky(fit.covariance)
+    steps = np.linspace(-6.0, 6.0, 61)
+    at = beta + np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2) @ root.T
+    eta = at[:, :1] + at[:, 1:] * x + off
+    loss = (y + theta) * np.log(theta + np.exp(eta)) if theta else np.exp(eta)
+    penalty = at[:, 1] ** 2 * fit.S[1, 1]
+    log = ((w * (y * eta - loss)).sum(axis=1) - 0.5 * penalty) / fit.scale
+    weight = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
+    mean = weight @ at
+    sd = np.sqrt(weight @ (at - mean) ** 2)
+    draws = fit.draws(8000, method="metropolis", rng=1)
+    np.testing.assert_allclose((draws.mean(axis=0) - mean) / sd, 0.0, atol=0.07)
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
+    assert np.abs((beta - mean) / sd).max() > 0.03  # the posterior is skewed
+
+
+def test_the_band_of_the_residuals_quantiles_is_that_of_order_statistics():
+    from unnorm.engine.gam_appraisal import quantiles
+
+    n = len(DATA["y"])
+    fit = un.gam("y ~ s(x1)", DATA, weights=0.2 + np.arange(n) % 5)
+    _, middle, low, high = quantiles(fit, np.arange(n), 2000, 0.8, 3)
+    at = np.arange(1, n + 1)
+    for found, share in ((low, 0.1), (high, 0.9)):
+        expected = np.sqrt(fit.scale) * stats.norm.ppf(stats.beta.ppf(share, at, n + 1 - at))
+        np.testing.assert_allclose(found[20:-20], expected[20:-20], atol=0.02 * np.sqrt(fit.scale))
+    assert (low < middle).all()
+    assert (middle < high).all()

@@ -185,3 +185,29 @@ def test_effects_of_levels_that_are_numbers_are_at_the_levels(formula, points):
     plt = pytest.importorskip("matplotlib.pyplot")
     fit.plot(label)
     plt.close("all")
+
+
+CHAIN = {1: [2], 2: [1, 3], 3: [2, 4], 4: [3]}
+NUMBERED = {  # formula → rows of each term's effect
+    "factor(q)*x": {"q": 3, "x": 100, "q:x": 300},
+    "factor(q)*factor(p)": {"q": 3, "p": 2, "q:p": 6},
+    "s(factor(q), factor(p), bs='re')": {"s(q,p)": 6},
+    "s(x, factor(q), factor(p), bs='fs', k=4)": {"s(x,q,p)": 600},
+    "te(x, factor(q), bs=('cr', 're'), k=4)": {"te(x,q)": 300},
+    f"s(region, bs='mrf', xt={{'nb': {CHAIN}}})": {"s(region)": 4},
+    "factor(g):factor(q)": {"g:q": 6},
+}
+
+
+@pytest.mark.parametrize("formula", NUMBERED)
+def test_labels_that_are_numbers_stay_labels_after_the_fit(formula, tmp_path):
+    rng = np.random.default_rng(6)
+    table = {"x": rng.random(240), "q": rng.integers(1, 4, 240), "p": rng.integers(5, 7, 240)}
+    table |= {"region": rng.integers(1, 5, 240), "g": rng.choice(["a", "b"], 240), "y": rng.normal(size=240)}
+    fit = un.gam("y ~ " + formula, table)
+    assert {term.label: len(fit.effect(term.label)["estimate"]) for term in fit.terms} == NUMBERED[formula]
+    for term in fit.terms:
+        assert fit.plot(term.label).get_title()
+    assert np.isnan(fit.check().basis["k_index"]).all()
+    fit.save(tmp_path / "fit")
+    assert un.load(tmp_path / "fit").summary() == fit.summary()

@@ -514,3 +514,22 @@ def test_tables_of_terms_keep_the_index():
     assert made.se.index.equals(table.index[:7])
     total = made.estimate.sum(axis=1) + fit.coefficients["(Intercept)"]
     np.testing.assert_allclose(total.loc[table.index[3]], fit.predict(table.iloc[[3]], se=False)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas"])
+def test_what_is_done_to_the_table_later_is_not_done_to_the_fit(kind):
+    rng = np.random.default_rng(2)
+    columns = {name: rng.uniform(1.0, 2.0, 80) for name in ("x", "w", "o", "y")}
+    table = columns if kind == "dict" else pd.DataFrame(columns)
+    fit = un.gam("y ~ s(x, k=5)", table, weights="w", offset="o")
+
+    def answers():
+        return (fit.residuals(), fit.effect("s(x)")["x"], fit.term_values("s(x)"), fit.draws(2, kind="link", rng=1))
+
+    before = [np.array(one) for one in answers()]
+    for name in columns:
+        table[name] *= -3.0
+    for was, now in zip(before, answers()):
+        assert np.array_equal(was, now)
+    assert fit == fit
+    assert len({fit, un.gam("y ~ s(x, k=5)", columns)}) == 2  # by identity: there are arrays in them

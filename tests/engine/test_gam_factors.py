@@ -54,6 +54,10 @@ def test_the_terms_are_read_back_and_saved(tmp_path):
         ("y ~ s(x1, g, bs='fs', xt='mrf')", "basis of its curves"),
         ("y ~ s(x1, g, bs='fs', xt='ad', k=20)", "one penalty"),
         ("y ~ s(x1, x2, bs='fs')", "no factor"),
+        ("y ~ s(x1, g, bs='fs', xt='sos')", "takes 2 numeric covariate(s)"),
+        ("y ~ s(x1, x2, g, bs='fs', xt='cr')", "takes 1 numeric covariate(s)"),
+        ("y ~ s(x1, x2, lin, z, g, bs='fs')", "takes 1 to 3 numeric covariate(s)"),
+        ("y ~ te(x1, x2, bs='sos')", "a margin of 1 covariate must be"),
     ],
 )
 def test_errors(formula, says):

@@ -91,6 +91,9 @@ def test_rows_of_other_links(code, link):
             assert all(map(math.isfinite, binary_row(code, y, eta, 1.0)))
             assert binary_row(code, y, eta, 1.0)[2] >= 0.0
     assert binary_row(PROBIT, 1.0, -36.0, 1.0)[0] == pytest.approx(stats.norm.logcdf(-36.0), rel=1e-6)
+    t = math.exp(-7.0)
+    q = t / math.expm1(t)
+    assert binary_row(CLOGLOG, 1.0, -7.0, 1.0)[2] == pytest.approx(q * (t + q - 1.0), rel=1e-6)
 
 
 def test_the_curvature_of_probit_far_out():
@@ -100,7 +103,7 @@ def test_the_curvature_of_probit_far_out():
         ratio = math.sqrt(2.0 / math.pi) / special.erfcx(-eta / math.sqrt(2.0))
         return ratio * (ratio + eta)
 
-    for eta in (-11.9, -12.1, -15.0, -25.0):
+    for eta in (-11.9, -12.1, -15.0, -25.0, -34.0, -36.0, -50.0):
         _, _, w, dw = binary_row(PROBIT, 1.0, eta, 1.0)
         assert w == pytest.approx(curve(eta), rel=1e-6)
         assert dw == pytest.approx((curve(eta + 0.01) - curve(eta - 0.01)) / 0.02, rel=1e-2)
@@ -248,3 +251,20 @@ def test_the_likelihood_of_large_theta():
     near, poisson = response("nb", None, 1e15), response("poisson")  # 1e15 log 1e15 has lost all digits of log y!
     assert near.loglik(y, mu, np.ones(4)) == pytest.approx(poisson.loglik(y, mu, np.ones(4)), abs=1e-4)
     np.testing.assert_allclose(near.unit_deviance(y, mu), poisson.unit_deviance(y, mu), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "link"),
+    [("binomial", "logit"), ("binomial", "probit"), ("binomial", "cloglog"), ("poisson", None), ("nb", None)],
+)
+def test_errors_of_means_are_those_of_eta_times_the_slope(family, link):
+    rng = np.random.default_rng(12)
+    x = rng.uniform(size=200)
+    mean = np.exp(np.sin(6 * x))
+    y = rng.random(200) < mean / (1 + mean) if family == "binomial" else rng.negative_binomial(2, 2 / (2 + mean))
+    fit = un.gam("y ~ s(x, k=6)", {"x": x, "y": y.astype(float)}, family, link=link)
+    eta, se = fit.predict()
+    mu, error = fit.predict(kind="response")
+    slope = (fit.distribution.mean(eta + 1e-5) - fit.distribution.mean(eta - 1e-5)) / 2e-5
+    np.testing.assert_allclose(mu, fit.distribution.mean(eta))
+    np.testing.assert_allclose(error, se * slope, rtol=1e-6)

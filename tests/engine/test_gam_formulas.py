@@ -207,3 +207,12 @@ def test_weights_and_trials_multiply_as_in_mgcv():
     np.testing.assert_allclose(fit.linear_predictor[:5], expected, atol=1e-4)
     errors = [0.042429886, 0.019024664, 0.022546256, 0.014227263, 0.022780288]
     np.testing.assert_allclose(fit.predict(kind="response").se[:5], errors, rtol=1e-3)
+
+
+def test_missing_weights_of_successes_and_failures_are_missing():
+    table = {"k": np.arange(1, 41) % 7, "f": np.arange(40) % 5 + 1, "x": np.linspace(0, 1, 40), "w": np.ones(40)}
+    table["w"][3] = np.nan
+    with pytest.raises(DataError, match="1 of 40 rows have missing"):
+        un.gam("cbind(k, f) ~ x", table, "binomial", weights="w")
+    kept = un.gam("cbind(k, f) ~ x", table, "binomial", weights="w", missing="drop")
+    assert kept.n == 39

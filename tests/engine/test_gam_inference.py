@@ -307,3 +307,26 @@ def test_a_curve_without_variance_in_its_last_direction_is_tested_on_the_others(
     assert test.df == 2.0
     assert test.statistic == pytest.approx(1.0 / 2.0 + 4.0)
     assert test.p == pytest.approx(np.exp(-4.5 / 2))
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e6, 1e12])
+def test_a_wald_test_does_not_depend_on_the_coefficients_units(apart):
+    V = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
+    beta, units = np.array([1.0, -2.0, 0.5]), np.array([1.0, 1.0 / apart, apart])
+    test = inference.wald_test(units * beta, units * V * units[:, None], None)
+    assert test.df == 3.0
+    assert test.statistic == pytest.approx(beta @ np.linalg.solve(V, beta), rel=1e-6)
+    nearly = np.array([[1.0, 0.9999], [0.9999, 1.0]])
+    assert inference.wald_test(np.ones(2), nearly, None).df == 2.0
+
+
+def test_concurvity_where_the_others_are_collinear_and_one_hardly_differs():
+    rng = np.random.default_rng(3)
+    a, b, c = rng.normal(size=(3, 400))
+    X = np.column_stack([a, a, b, b + 0.01 * c, c + 0.5 * rng.normal(size=400)])
+    spans = {"others": slice(0, 4), "one": slice(4, 5)}
+    found = {one.label: one for one in checks.concurvity(X.T @ X, np.ones(5), spans)}
+    y = X[:, 4]
+    left = y - X[:, :4] @ np.linalg.lstsq(X[:, :4], y, rcond=None)[0]
+    assert found["one"].observed == pytest.approx(1.0 - left @ left / (y @ y), abs=1e-6)
+    assert found["one"].observed > 0.7

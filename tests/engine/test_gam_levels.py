@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import tracemalloc
 import warnings
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 from scipy.linalg import block_diag
 
 import unnorm as un
-from unnorm.engine import gam_effects, gam_summary, inference, level_covariance
+from unnorm.engine import checks, gam_effects, gam_summary, inference, level_covariance
 from unnorm.engine.core import build_design
 from unnorm.engine.criteria import InverseLever, SandwichLever
 from unnorm.engine.families import FAMILIES
@@ -392,3 +394,67 @@ def test_what_is_less_a_row_with_a_level_has_its_level():
     for rows, own in ((none.less(some), -3.0), (some.less(none), 3.0)):
         assert rows.level.tolist() == [4, 4]
         assert (rows.own == own).all()
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "score", "edf", "fitted", "errors"),
+    [
+        ("y ~ 0 + te(x1, g, bs=('ps', 're'), k=5)", "gaussian", 328.9034363, 23.9212846,
+         (-0.38230624, 2.13044419, 1.78616107), (0.53565520, 0.22129867, 0.25701578)),
+        ("count ~ 0 + s(x1, g, bs='re')", "poisson", 527.97502856, 5.68645123,
+         (0.20508664, 0.62233784, 0.10829463), (0.226862277, 0.056436783, 0.021819678)),
+    ],
+)  # fmt: skip
+def test_levels_alone_without_an_intercept(formula, family, score, edf, fitted, errors, tmp_path):
+    """No column is shared then; the numbers are mgcv's."""
+    with (Path(__file__).parents[1] / "oracles" / "mgcv" / "fits_rows.csv").open() as file:
+        read = list(csv.DictReader(file))
+    table = {name: np.array([float(row[name]) for row in read]) for name in ("x1", "y", "count")}
+    table["g"] = np.array([row["g"] for row in read])
+    fit = un.gam(formula, table, family)
+    assert fit.score == pytest.approx(score, abs=1e-4)
+    assert fit.edf_total == pytest.approx(edf, rel=1e-4)
+    some = fit.predict({name: column[:3] for name, column in table.items()})
+    np.testing.assert_allclose(some.estimate, fitted, atol=1e-4)
+    np.testing.assert_allclose(some.se, errors, rtol=1e-4)
+    assert max(fit.p_values.values()) < 1e-10
+    fit.predict(unconditional=True)
+    fit.save(tmp_path / "fit")
+    assert un.load(tmp_path / "fit").summary() == fit.summary()
+
+
+def test_many_levels_alone_without_an_intercept():
+    rng = np.random.default_rng(4)
+    g, x = np.repeat([f"g{i}" for i in range(250)], 6), rng.random(1500)
+    y = np.repeat(rng.normal(size=250), 6) + 0.5 * rng.normal(size=1500)
+    fit = un.gam("y ~ 0 + s(x, g, bs='fs', k=3)", {"x": x, "g": g, "y": y})
+    assert fit.smoothed.wide
+    assert np.corrcoef(fit.fitted, y)[0, 1] > 0.8
+    new = {"x": x[:9], "g": g[:9]}
+    X = fit.predict(new, kind="matrix")
+    for unconditional in (False, True):
+        V = fit.vcov(unconditional=unconditional)
+        found = fit.predict(new, unconditional=unconditional)
+        np.testing.assert_allclose(found.se, np.sqrt(np.einsum("ij,jk,ik->i", X, V, X)), rtol=1e-8)
+    assert fit.p_values["s(x,g)"] < 1e-10
+    assert fit.draws(5, new, kind="link", rng=1).shape == (5, 9)
+    assert fit.concurvity()["term"].tolist() == ["s(x,g)"]
+
+
+@pytest.mark.parametrize("curves", ["s(x, g, bs='fs', k=3)", "te(x, g, bs=('cr', 're'), k=3)"])
+def test_concurvity_of_curves_of_many_levels_is_that_of_all_columns(curves):
+    rng = np.random.default_rng(6)
+    g, x, z = np.repeat([f"g{i}" for i in range(100)], 8), rng.random(800), rng.random(800)
+    fit = un.gam("y ~ s(z, k=5) + " + curves, {"x": x, "g": g, "z": z, "y": x + rng.normal(size=800)})
+    assert fit.smoothed.wide
+    gram, beta, blocks = gam_summary._gram(fit)
+    dense = {one.label: one for one in checks.concurvity(gram, beta, blocks)}
+    found = fit.concurvity()
+    for name in ("worst", "observed", "estimate"):
+        expected = [getattr(dense[label], name) for label in found["term"]]
+        np.testing.assert_allclose(found[name], expected, atol=1e-6)
+    widths = []
+    for level in (0.5, 0.95):
+        whole = fit.effect("s(z)", level=level, simultaneous=True)
+        widths.append(float(np.median((whole["upper"] - whole["estimate"]) / whole["se"])))
+    assert 0.6 < widths[0] < widths[1] - 0.5

@@ -190,6 +190,7 @@ def test_what_is_no_label_level_or_fit_is_refused(two):
         lambda: fit.plot(3),
         lambda: fit.plot(["g", 3]),
         lambda: fit.effect("g", level="a"),
+        lambda: fit.appraise(level="a"),
         lambda: fit.compare(3),
     )
     for one in refused:
@@ -244,3 +245,95 @@ def test_draws_of_one_smooth_of_many_levels():
     drawn = fit.draws(50, new, kind="link", terms="s(x)", rng=1)
     beta = fit.draws(50, rng=1)[:, fit.index("s(x)")]
     np.testing.assert_allclose(drawn, beta @ fit.term("s(x)").design(new).T, atol=1e-10)
+
+
+def test_a_difference_takes_both_curves_times_their_own_by():
+    rng = np.random.default_rng(4)
+    table = {"x": rng.uniform(size=200), "v": rng.uniform(1, 2, 200), "w": rng.uniform(1, 2, 200)}
+    table["y"] = table["v"] * np.sin(6 * table["x"]) + table["w"] * table["x"] + 0.2 * rng.normal(size=200)
+    fit = un.gam("y ~ s(x, by=v, k=6) + s(x, by=w, k=6)", table)
+    some = {name: column[:9] for name, column in table.items()}
+    terms = fit.predict(some, kind="terms", se=False)
+    between = fit.difference("s(x):v", "s(x):w", at=some)
+    assert between["estimate"] == pytest.approx(terms["s(x):v"] - terms["s(x):w"])
+    back = fit.difference("s(x):w", "s(x):v", at=some)
+    assert back["estimate"] == pytest.approx(-between["estimate"])
+    assert back["se"] == pytest.approx(between["se"])
+
+
+def test_blanks_of_a_label_do_not_count():
+    x = np.linspace(0.0, 1.0, 60)
+    fit = un.gam("y ~ s(log(x+1), k=5)", {"x": x, "y": np.sin(5 * x)})
+    (label,) = fit.edf
+    written = "s(log(x+1))"
+    assert label != written
+    assert fit.effect(written)["estimate"] == pytest.approx(fit.effect(label)["estimate"])
+    assert fit.index(written).tolist() == fit.index(label).tolist()
+    with pytest.raises(InputError, match="label"):
+        fit.index("s(x)")
+
+
+def test_weights_of_one_are_no_weights():
+    x = np.linspace(0.0, 1.0, 60)
+    table = {"x": x, "y": np.sin(5 * x) + 0.1 * np.cos(99 * x)}
+    line, curve = un.gam("y ~ x", table), un.gam("y ~ s(x)", table, weights=np.ones(60))
+    assert line.compare(curve).p == pytest.approx(line.compare(un.gam("y ~ s(x)", table)).p, rel=1e-6)
+    with pytest.raises(CombinationError, match="these weights differ"):
+        line.compare(un.gam("y ~ s(x)", table, weights=1.0 + x))
+    with pytest.raises(CombinationError, match="these responses differ"):
+        line.compare(un.gam("y ~ s(x)", {**table, "y": 2.0 * table["y"]}))
+
+
+@pytest.mark.parametrize("levels", [0, 300])
+def test_simultaneous_bands_of_films_hold_inside_their_boundary(levels):
+    rng = np.random.default_rng(3)
+    n = 2000 if levels else 300
+    lake = un.Window([(0, 0), (4, 0), (4, 1.4), (1, 1.5), (4, 1.6), (4, 3), (0, 3)])
+    x, y = lake.uniform(n, rng).T
+    side = rng.choice(["a", "b"], n)
+    table = {"x": x, "y": y, "side": side, "z": x * (side == "a") + 0.3 * rng.normal(size=n)}
+    film = un.s("x", "y", bs="so", k=6, xt={"boundary": lake}, by="side") + un.factor("side")
+    if levels:
+        film, table["g"] = film + un.s("g", bs="re"), np.arange(n) % levels
+        table["g"] = np.array([f"g{one}" for one in table["g"]])
+    fit = un.gam(film, table, response="z")
+    assert fit.smoothed.wide == bool(levels)
+    a, b = "s(x,y):sidea", "s(x,y):sideb"
+    for band in (
+        lambda **how: fit.effect(a, **how),
+        lambda **how: fit.derivative(a, of="y", **how),
+        lambda **how: fit.difference(a, b, **how),
+    ):
+        pointwise, whole = band(), band(simultaneous=True)
+        inside = np.isfinite(pointwise["estimate"])
+        assert 0.5 < inside.mean() < 1.0
+        assert np.array_equal(np.isfinite(whole["upper"]), inside)
+        some = inside & (whole["se"] > 0)
+        width = ((whole["upper"] - whole["estimate"])[some] / whole["se"][some]).min()
+        assert 2.5 < width < 5.0
+
+
+@pytest.mark.parametrize("method", ["gaussian", "metropolis"])
+@pytest.mark.parametrize("units", [(0.0, 1.0, 1.0), (1.6e9, 3e7, 1.0), (0.0, 1e-9, 1e9)], ids=["plain", "dates", "far"])
+def test_draws_do_not_depend_on_the_covariates_units(units, method):
+    start, second, other = units
+    rng = np.random.default_rng(9)
+    x, t, z = rng.random((3, 200))
+    table = {"x": x, "t": start + second * t, "z": other * z, "y": np.sin(6 * x) + t + z + 0.3 * rng.normal(size=200)}
+    fit = un.gam("y ~ s(x, k=6) + t + z", table)
+    some = {name: column[:5] for name, column in table.items()}
+    eta, se = fit.predict(some)
+    drawn = fit.draws(3000, some, kind="link", unconditional=False, rng=1, method=method)
+    np.testing.assert_allclose(drawn.mean(axis=0), eta, atol=0.12 * se.max())
+    np.testing.assert_allclose(drawn.std(axis=0), se, rtol=0.1)
+
+
+def test_bands_are_as_wide_as_their_level(two):
+    _, fit = two
+    for band in (
+        fit.difference("s(x):ga", "s(x):gb", level=0.9),
+        fit.derivative("s(x):ga", level=0.9),
+        fit.effect("s(x):ga", level=0.9),
+    ):
+        np.testing.assert_allclose(band["upper"] - band["estimate"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
+        np.testing.assert_allclose(band["estimate"] - band["lower"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)

@@ -324,3 +324,12 @@ def test_a_step_that_lowers_nothing_is_halved(monkeypatch):
     found = descent._search(bowl, None, here, np.array([0]), step, (none, -none))  # pyright: ignore[reportArgumentType]
     assert found is not None
     assert found[1].state.rho[0] == pytest.approx(0.0, abs=1e-5)  # the whole step ends 2e-6 higher than it began
+
+
+def test_one_row_among_thousands_is_enough_to_separate():
+    rng, none = np.random.default_rng(8), np.empty(0)
+    x, z = rng.normal(size=(2, 4_000))
+    x[1:] = 0.0  # the intercept and z are told by the others
+    y = (rng.random(4_000) < 0.5).astype(float)
+    found = searched(design("linear(x) + linear(z)", {"x": x, "z": z}), ResponseRows(y, none, none), "binomial")
+    assert found is not None

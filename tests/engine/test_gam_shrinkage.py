@@ -45,3 +45,13 @@ def test_a_term_without_effect_vanishes(formula):
     chosen = un.gam("y ~ s(x) + s(noise)", data, select=True)
     assert plain.edf["s(noise)"] >= 1.0 > chosen.edf["s(noise)"]
     assert list(chosen.sp) == ["s(x)1", "s(x)2", "s(noise)1", "s(noise)2"]
+
+
+@pytest.mark.parametrize(("bs", "shares"), [("ts", (0.1, 0.1)), ("cs", (0.01, 0.1))])
+def test_eigenvalues_of_what_is_shrunk(bs, shares):
+    """A tenth of the smallest of the wiggly functions; the constant of `cs` a hundredth."""
+    x = np.random.default_rng(0).random(200)
+    columns = {"x": x, "w": np.linspace(1.0, 2.0, 200)}  # times w, a smooth is not centred
+    (term,) = un.terms.Terms((un.s("x", bs=bs, k=6, by="w"),)).build(columns)
+    values = np.linalg.eigvalsh(term.penalties[0].matrix)
+    assert values[:2] / values[2] == pytest.approx(shares, rel=1e-6)

@@ -355,3 +355,17 @@ def test_scores_of_the_data_are_the_likelihoods() -> None:
     r = found._residuals(["s(1)"])
     expected = sum(w[unit.conditions[0]] * one[0] for unit, one in zip(found.units, r))[:3]
     assert np.abs(np.abs(own) - np.abs(expected)).max() < 1e-4 * np.abs(expected).max()
+
+
+def test_bands_of_films_hold_inside_their_boundary() -> None:
+    lake = un.Window([(0, 0), (4, 0), (4, 1.4), (1, 1.5), (4, 1.6), (4, 3), (0, 3)])
+    x, y = lake.uniform(240, np.random.default_rng(1)).T
+    at = np.arange(240) // 60
+    table = {"x": x, "y": y, "who": at, "cond": np.array(["a", "b"])[at % 2]}
+    obs = un.iid(table, y=("x", "y"), group=("who", "cond"))
+    model = un.Additive("s(x, y, bs='so', k=4)", lake)
+    found = un.fit_each(model, obs, "who", LOGISTIC, rng=3, between="cond").difference("s(x,y)")
+    inside = np.isfinite(found["estimate"])
+    assert 0.5 < inside.mean() < 1.0
+    assert np.array_equal(np.isfinite(found["upper_simultaneous"]), inside)
+    assert (found["upper_simultaneous"] >= found["upper"])[inside].all()

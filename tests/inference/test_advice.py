@@ -288,3 +288,18 @@ def test_ncic_is_an_unbiased_estimate_of_the_discrepancy() -> None:
     error = np.std(gap) / np.sqrt(len(gap))
     assert abs(np.mean(gap)) < 3 * error
     assert np.mean(optimism) > 3 * np.std(optimism) / np.sqrt(len(optimism))
+
+
+def test_films_are_advised_on_inside_their_boundary(tmp_path: Any) -> None:
+    lake = un.Window([(0, 0), (4, 0), (4, 1.4), (1, 1.5), (4, 1.6), (4, 3), (0, 3)])
+    x, y = lake.uniform(300, np.random.default_rng(1)).T
+    obs = un.iid({"x": x * (1.0 - 0.3 * (y < 1.4)), "y": y}, y=("x", "y"))
+    fit = un.fit(un.Additive("s(x, y, bs='so', k=5)", lake), obs, un.Logistic(un.Uniform(), total=600), rng=3)
+    assert fit.smooths is not None
+    assert np.isnan(fit.smooths.effect("s(x,y)")["se"]).any()
+    fit.save(tmp_path / "fit")  # before its evidence is asked for
+    loaded: Any = un.load(tmp_path / "fit")
+    for one in (fit, loaded):
+        worst = one.advise().worst
+        assert worst is not None
+        assert 0.0 < worst < 1.0

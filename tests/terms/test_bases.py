@@ -83,3 +83,16 @@ def test_the_example_of_contributing(monkeypatch):
     fit = un.gam("y ~ s(angle, bs='fourier', k=11)", {**COLUMNS, "y": y}, periods={"angle": (-np.pi, np.pi)})
     truth = np.cos(COLUMNS["angle"]) + 0.5 * np.sin(3 * COLUMNS["angle"])
     assert np.sqrt(np.mean((fit.fitted - truth) ** 2)) < 0.03
+
+
+def test_maps_by_their_points_and_by_their_penalty():
+    from unnorm.terms.markov import shared_points
+
+    near = {"a": [(0.0, 0.0), (0.4, 0.0), (0.4, 0.4)], "b": [(0.1, 0.0), (0.3, 0.1)], "c": [(0.4, 0.4), (0.9, 0.9)]}
+    assert shared_points(near) == {"a": ["c"], "b": [], "c": ["a"]}
+    pair = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    two = {"penalty": np.kron(np.eye(2), pair).tolist(), "regions": ("a", "b", "c", "d")}
+    columns = {"region": np.array(list("abcd") * 5), "w": np.linspace(1.0, 2.0, 20)}
+    (term,) = un.terms.Terms((un.s("region", bs="mrf", xt=two, by="w"),)).build(columns)
+    assert term.null_dim == 2
+    assert term.penalties[0].rank == 2

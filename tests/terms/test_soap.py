@@ -306,3 +306,20 @@ def test_known_values_other_than_zero_are_refused_where_f_is_unnormalised():
                 un.fit(model, obs, objective, rng=2)
         else:
             assert un.fit(model, obs, objective, rng=2).converged
+
+
+def test_known_values_are_times_by_and_on_the_rows_of_the_level():
+    square = {"x": (0, 2, 2, 0), "y": (0, 0, 1, 1), "f": (1.0, 2.0, 3.0, 1.5)}
+    rng = np.random.default_rng(1)
+    columns = {"x": rng.uniform(0.1, 1.9, 80), "y": rng.uniform(0.1, 0.9, 80), "w": rng.uniform(1, 2, 80)}
+    columns["g"] = rng.choice(["a", "b"], 80)
+    xt = {"boundary": [square], "grid": 40, "interior": 6}
+
+    def known(by):
+        return [term.fixed(columns) for term in Terms((un.s("x", "y", bs="so", xt=xt, by=by),)).build(columns)]
+
+    (plain,), (times,), (first, second) = known(None), known("w"), known("g")
+    assert plain.min() > 0.9
+    np.testing.assert_allclose(times, plain * columns["w"])
+    np.testing.assert_allclose(first, np.where(columns["g"] == "a", plain, 0.0))
+    np.testing.assert_allclose(second, np.where(columns["g"] == "b", plain, 0.0))

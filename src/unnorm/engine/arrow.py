@@ -29,6 +29,11 @@ _STACK = 8  # levels from which algebra goes over all of them at once
 Blocks = Sequence[np.ndarray] | np.ndarray  # one for each level; an array (L, k, ·) where all have as many columns
 
 
+def tall(blocks: np.ndarray) -> np.ndarray:
+    """Blocks (L, k, c) one below the other, (L k, c); c is 0 where a model has no shared columns."""
+    return blocks.reshape(blocks.shape[0] * blocks.shape[1], blocks.shape[2])
+
+
 class Singular(Exception):
     """A pivot that is not positive; `block` (−1: shared) and `direction` say where, `own` what it is in each level."""
 
@@ -93,7 +98,7 @@ class Arrow:
             own, cross = self.stacked
             here = v[at[1] :].reshape(len(own), own.shape[1], -1)
             below = np.matmul(own, here).reshape(v[at[1] :].shape)
-            flat = cross.reshape(cross.shape[0] * cross.shape[1], at[1])
+            flat = tall(cross)
             out[at[1] :] = below + flat @ v[: at[1]]
             out[: at[1]] = top + flat.T @ v[at[1] :]
             return out
@@ -162,7 +167,7 @@ class Arrow:
         """The same for levels of equal size, all at once."""
         inverse, logdet = _inverses(own)
         slope = np.matmul(inverse, cross)
-        flat = slope.reshape(slope.shape[0] * slope.shape[1], cross.shape[2])
+        flat = tall(slope)
         schur = self.shared - cross.reshape(flat.shape).T @ flat
         try:
             sigma, part = _inverse((schur + schur.T) / 2, -1, np.diag(self.shared))
@@ -281,7 +286,7 @@ class ArrowInverse:
         out = np.empty(v.shape)
         if self.stacked is not None:
             own, slope = self.stacked
-            flat, below = slope.reshape(slope.shape[0] * slope.shape[1], at[1]), v[at[1] :]
+            flat, below = tall(slope), v[at[1] :]
             top = self.sigma @ (v[: at[1]] - flat.T @ below)
             out[: at[1]] = top
             out[at[1] :] = np.matmul(own, below.reshape(len(own), own.shape[1], -1)).reshape(below.shape) - flat @ top
@@ -329,7 +334,7 @@ class ArrowInverse:
         parts = [np.diag(self.sigma)]
         if self.stacked is not None:
             stack, slope = self.stacked
-            flat = slope.reshape(slope.shape[0] * slope.shape[1], len(self.sigma))
+            flat = tall(slope)
             parts.append(np.diagonal(stack, axis1=1, axis2=2).ravel() + np.einsum("ij,ij->i", flat @ self.sigma, flat))
             return np.concatenate(parts)
         for own, slope in zip(self.own, self.slopes):

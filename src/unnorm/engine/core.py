@@ -15,7 +15,7 @@ from .._base.threads import BRIEF, cores, in_turn, run_tasks
 from ..errors import InputError, listing, unknown, warn
 from . import families
 from .approach import approach
-from .arrow import Arrow, ArrowInverse, Blocks, Singular
+from .arrow import Arrow, ArrowInverse, Blocks, Singular, tall
 from .criteria import Criterion, Laplace, PredictionError
 from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
@@ -423,7 +423,7 @@ def _plain_degrees(design: Design, ps: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _through(slopes: Blocks, own: Blocks) -> np.ndarray:
     """Σ_b A_bᵀS_bA_b over the levels."""
     if isinstance(slopes, np.ndarray):
-        flat = slopes.reshape(-1, slopes.shape[2])
+        flat = tall(slopes)
         return flat.T @ np.matmul(own[0], slopes).reshape(flat.shape)
     return np.asarray(sum((A.T @ s @ A for A, s in zip(slopes, own)), 0.0))
 

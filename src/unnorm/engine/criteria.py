@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from ..errors import EstimationError
-from .arrow import Arrow, ArrowInverse, Singular
+from .arrow import Arrow, ArrowInverse, Singular, tall
 from .design import Lever
 from .penalties import Penalties
 
@@ -366,7 +366,7 @@ class SandwichLever(Lever):
         (own, slope), sigma = self.inverse.stacked, self.inverse.sigma
         below, whole = self.inverse.every
         shared, (s, *_) = self.penalties.parts(self.lam)
-        flat = slope.reshape(-1, len(sigma))
+        flat = tall(slope)
         turned = np.matmul(s, slope)
         middle = sigma @ (shared + flat.T @ turned.reshape(flat.shape)) @ sigma
         through = whole - own

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from .._base import numerics
 from ..errors import InputError
+from .gam_effects import check_level
 from .gam_plots import BAND, INK
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ def appraise(fit: Gam, repeats: int, level: float, rng: Any) -> tuple[Any, Any]:
     """See `Gam.appraise`."""
     import matplotlib.pyplot as plt
 
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")
+    check_level(level)
     if not isinstance(repeats, int | np.integer) or repeats < 20:
         raise InputError(f"repeats must be a whole number, at least 20; got {repeats!r}.")
     rows = np.flatnonzero(fit.weights > 0.0) if fit.weights is not None else np.arange(fit.y.size)

@@ -34,9 +34,15 @@ def is_numeric(column: np.ndarray) -> bool:
     return column.dtype.kind in "fiub"
 
 
+def factors(term: BuiltTerm, columns: Columns) -> list[str]:
+    """Those of its coordinates that are labels, whatever they look like: levels may be numbers."""
+    return [name for name in coordinates(term) if name in term.own_levels or not is_numeric(columns[name])]
+
+
 def numbers(term: BuiltTerm, columns: Columns) -> list[str]:
-    """The coordinates that are numbers to the term: a factor's levels may be numbers too."""
-    return [name for name in coordinates(term) if name not in term.own_levels and is_numeric(columns[name])]
+    """The others: those that are numbers to the term."""
+    labelled = factors(term, columns)
+    return [name for name in coordinates(term) if name not in labelled]
 
 
 def is_random(term: BuiltTerm) -> bool:
@@ -152,8 +158,7 @@ def effect(
     C = design(term, points)
     estimate, se = C @ beta, inference.standard_errors(C, V)
     if simultaneous:
-        inside = C[~np.isnan(estimate)] if term.outline else C
-        width = inference.simultaneous_multiplier(inside, V, level, numerics.generator(rng))
+        width = inference.simultaneous_multiplier(C, V, level, numerics.generator(rng))
     else:
         width = float(ndtri(0.5 * (1.0 + level)))
     band = {"estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}

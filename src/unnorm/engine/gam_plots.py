@@ -71,14 +71,13 @@ def _panel(fit: Gam, label: str, ax: Any, rug: bool, options: dict[str, Any]) ->
     term = fit.term(label)
     label = term.label
     coordinates = gam_effects.coordinates(term)
-    numbers = gam_effects.numbers(term, fit.columns)
-    factors = [name for name in coordinates if name not in numbers]
+    factors = gam_effects.factors(term, fit.columns)
     title = label if term.parametric else f"{label}, edf {fit.edf[label]:.2f}"
     if not term.parametric and term.null_dim == 0 and factors and len(coordinates) == len(factors):
         _qq(fit, label, ax)
-    elif factors and len(coordinates) == 1:
-        _levels(fit, label, factors[0], ax, options)
-    elif len(numbers) == 1 and len(coordinates) == 2:
+    elif factors and len(coordinates) == len(factors):
+        _levels(fit, label, factors, ax, options)
+    elif factors and len(coordinates) == 2:
         _curves(fit, label, factors[0], next(n for n in coordinates if n not in factors), ax, options)
     elif len(coordinates) == 1:
         _curve(fit, label, coordinates[0], ax, rug, options)
@@ -144,14 +143,15 @@ def _map(fit: Gam, label: str, names: tuple[str, ...], ax: Any, rug: bool, optio
     ax.set_ylabel(names[1])
 
 
-def _levels(fit: Gam, label: str, name: str, ax: Any, options: dict[str, Any]) -> None:
+def _levels(fit: Gam, label: str, names: list[str], ax: Any, options: dict[str, Any]) -> None:
     table = fit.effect_columns(label, **options)
     at = np.arange(len(table["estimate"]))
     error = np.vstack([table["estimate"] - table["lower"], table["upper"] - table["estimate"]])
     ax.errorbar(at, table["estimate"], yerr=error, fmt="o", color=INK, ecolor=BAND, elinewidth=2.5, markersize=4)
     ax.axhline(0.0, color="0.6", linewidth=0.7, linestyle=":")
-    ax.set_xticks(at, [str(level) for level in table[name].tolist()])
-    ax.set_xlabel(name)
+    rows = zip(*(table[name].tolist() for name in names))
+    ax.set_xticks(at, [":".join(map(str, row)) for row in rows])
+    ax.set_xlabel(":".join(names))
     ax.set_ylabel("effect (link scale)")
 
 

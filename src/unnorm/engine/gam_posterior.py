@@ -35,9 +35,8 @@ def coefficients(fit: Gam, n: int, unconditional: bool, rng: Any) -> np.ndarray:
     if fit.smoothed.wide:
         drawn = gam_levels.covariance(fit, unconditional).draws(int(n), numerics.generator(rng))
         return fit.smoothed.beta + fit.smoothed.design.to_user(drawn).T
-    values, vectors = np.linalg.eigh(fit.vcov(unconditional=unconditional))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return fit.smoothed.beta + numerics.generator(rng).standard_normal((int(n), values.size)) @ root.T
+    root, _ = inference.covariance_root(fit.vcov(unconditional=unconditional))
+    return fit.smoothed.beta + numerics.generator(rng).standard_normal((int(n), root.shape[1])) @ root.T
 
 
 def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
@@ -54,10 +53,8 @@ def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
             f"{fit.whole:,}. With so many rows the Gaussian approximation is as good: leave method= out."
         )
     draw, inner, S = numerics.generator(rng), fit.smoothed, fit.S
-    values, vectors = np.linalg.eigh(fit.vcov())
-    live = values > 1e-14 * values[-1]
-    root, size = vectors[:, live] * np.sqrt(values[live]), int(live.sum())
-    back = (vectors[:, live] / np.sqrt(values[live])).T
+    root, back = inference.covariance_root(fit.vcov())
+    size = root.shape[1]
     w = 1.0 if fit.weights is None else fit.weights
     offset = 0.0 if fit.offset is None else fit.offset
 
@@ -223,7 +220,10 @@ def difference(
             f"{a.label} and {b.label} are functions of different covariates: {gam_effects.coordinates(a)} and "
             f"{gam_effects.coordinates(b)}. Compare levels of one smooth, e.g. 's(x):ga' and 's(x):gb'."
         )
-    points = gam_effects.grid(a, fit.columns) if at is None else _without_levels((a, b), gam_effects.read_at(a, at))
+    if at is None:
+        points = gam_effects.grid(a, fit.columns)
+    else:  # each curve times its own by, where the points have it
+        points = _without_levels((a, b), {**gam_effects.read_at(a, at), **gam_effects.read_at(b, at)})
     n = next(iter(points.values())).size
     gam_effects.check_level(level)
     known, taken = gam_effects.known(a, points), gam_effects.known(b, points)

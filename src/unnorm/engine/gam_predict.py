@@ -110,16 +110,21 @@ def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
     return total
 
 
+def meant(label: Any, known: Iterable[str]) -> str | None:
+    """The one of the labels that is meant: blanks count only where two labels differ by them."""
+    plain = {one.replace(" ", ""): one for one in known} | {one: one for one in known}
+    return plain.get(label) or plain.get(label.replace(" ", "")) if isinstance(label, str) else None
+
+
 def chosen(fit: Gam, terms: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> tuple[str, ...]:
     """Labels of the terms that count, the intercept among them."""
     known = tuple(fit.smoothed.slices)
 
     def listed(given: str | Iterable[str], what: str) -> set[str]:
         labels = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-        plain = {label.replace(" ", ""): label for label in known} | {label: label for label in known}
         out: set[str] = set()
         for label in labels:
-            one = plain.get(label) or plain.get(label.replace(" ", "")) if isinstance(label, str) else None
+            one = meant(label, known)
             if one is None:
                 raise InputError(unknown(what, label, known))
             out.add(one)

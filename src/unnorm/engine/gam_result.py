@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # long: one object answers what summary, plot, predict, anova and gam.check do for mgcv's users
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gam:
     """A fitted additive model, η = β₀ + Σ_j f_j + offset.
 
@@ -84,12 +84,11 @@ class Gam:
         Args:
             label: the term, e.g. "s(x)".
         """
-        same = (label, label.replace(" ", "")) if isinstance(label, str) else ()
-        for one in same:
-            for term in self.terms:
-                if term.label == one:
-                    return term
-        raise InputError(unknown("label", label, [term.label for term in self.terms]))
+        terms = {term.label: term for term in self.terms}
+        one = gam_predict.meant(label, terms)
+        if one is None:
+            raise InputError(unknown("label", label, list(terms)))
+        return terms[one]
 
     @cached_property
     def edf(self) -> dict[str, float]:
@@ -604,7 +603,10 @@ class Gam:
         Args:
             label: the term.
         """
-        return np.arange(self.smoothed.size)[self.smoothed.slices[label]]
+        one = gam_predict.meant(label, self.smoothed.slices)
+        if one is None:
+            raise InputError(unknown("label", label, list(self.smoothed.slices)))
+        return np.arange(self.smoothed.size)[self.smoothed.slices[one]]
 
     def gram(self, most: int | None = None) -> np.ndarray:
         """XᵀX over the fitted rows (over `most` evenly spread ones), in chunks.

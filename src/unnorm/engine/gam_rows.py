@@ -131,7 +131,8 @@ def proportions(table: Table, response: str) -> tuple[Column, Column] | None:
 def read(
     table: Table, response: str, names: Iterable[str], weights: Any, offset: Any, groups: Any, missing: str, what: str
 ) -> TableRows:
-    """Everything the fit needs from the table. missing="error" refuses, "drop" leaves rows out and says how many."""
+    """Everything the fit needs from the table, copied: what is done to the table later is not done to the fit.
+    missing="error" refuses, "drop" leaves rows out and says how many."""
     if missing not in ("error", "drop"):
         raise InputError(unknown("missing", missing, ("error", "drop")))
     if table.n == 0:
@@ -164,10 +165,10 @@ def read(
     if w is not None:
         _check_weights(w.take(keep))
     return TableRows(
-        np.asarray(y.take(keep), dtype=np.float64),
-        values(read_, keep),
-        None if w is None else np.asarray(w.take(keep), dtype=np.float64),
-        None if o is None else np.asarray(o.take(keep), dtype=np.float64),
+        np.array(y.take(keep), dtype=np.float64),
+        {name: one if one.dtype.kind == "U" else np.array(one) for name, one in values(read_, keep).items()},
+        None if w is None else np.array(w.take(keep), dtype=np.float64),
+        None if o is None else np.array(o.take(keep), dtype=np.float64),
         None if g is None else g.codes()[0][keep],
         notes,
         categories(read_),

@@ -227,10 +227,11 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
             f"Models of different families or links, {kinds[0]} and {kinds[1]}, have no likelihood ratio; compare "
             "their AIC, or refit one."
         )
-    if first.y.shape != second.y.shape or not np.array_equal(first.y, second.y) or not _same_weights(first, second):
+    same = np.array_equal(first.y, second.y)
+    if not same or not np.array_equal(_weights(first), _weights(second)):
         raise CombinationError(
-            "compare() needs two models of the same rows and weights: these responses differ. Refit both on one table "
-            "(missing='drop' may have left out different rows)."
+            f"compare() needs two models of the same rows and weights: these {'weights' if same else 'responses'} "
+            "differ. Refit both on one table (missing='drop' may have left out different rows)."
         )
     residual = {
         id(fit): fit.n - float(fit.smoothed.edf1.sum()) - (fit.edf2_total - fit.edf_total) for fit in (first, second)
@@ -265,10 +266,8 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
     )
 
 
-def _same_weights(first: Gam, second: Gam) -> bool:
-    if first.weights is None or second.weights is None:
-        return first.weights is None and second.weights is None
-    return np.array_equal(first.weights, second.weights)
+def _weights(fit: Gam) -> np.ndarray:
+    return np.ones(fit.y.size) if fit.weights is None else fit.weights
 
 
 def _fixed(values: np.ndarray) -> list[str]:
@@ -337,14 +336,15 @@ def _short(formula: str) -> str:
 def check(fit: Gam, rng: Any) -> checks.Check:
     """k-index of every smooth (on at most 5,000 rows) and concurvity of every term (on at most 100,000)."""
     draw = numerics.generator(rng)
-    n = fit.y.size
-    rows = np.sort(draw.choice(n, checks.SUBSAMPLE, replace=False)) if n > checks.SUBSAMPLE else np.arange(n)
+    rows = np.arange(fit.y.size) if fit.weights is None else np.flatnonzero(fit.weights > 0.0)
+    if rows.size > checks.SUBSAMPLE:
+        rows = np.sort(draw.choice(rows, checks.SUBSAMPLE, replace=False))
     residuals = fit.residuals("deviance")[rows]
     basis = []
     for term in fit.smooths:
         names = gam_effects.coordinates(term)
         index, p = np.nan, np.nan
-        if gam_effects.numbers(term, fit.columns) == list(names):
+        if not gam_effects.factors(term, fit.columns):
             at = [np.asarray(fit.columns[name][rows], dtype=np.float64) for name in names]
             if len(names) > 1 and not term.isotropic:  # the units of the covariates differ
                 beta = fit.smoothed.beta[fit.index(term.label)]

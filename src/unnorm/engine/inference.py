@@ -231,10 +231,12 @@ def _whitening(block: np.ndarray) -> np.ndarray:
 
 
 def wald_test(beta: np.ndarray, V: np.ndarray, residual_df: float | None) -> Test:
-    """Are these (parametric) coefficients all zero? βᵀ V⁻ β against χ²_r, or over r against F_{r, df}."""
-    value, vector = np.linalg.eigh(V)
+    """Are these (parametric) coefficients all zero? βᵀ V⁻ β against χ²_r, or over r against F_{r, df}. Each in units of
+    its own standard error: a well-known one beside another that is hardly known is no direction without variance."""
+    unit = 1.0 / np.sqrt(np.maximum(np.diag(V), 1e-300))
+    value, vector = np.linalg.eigh(V * np.outer(unit, unit))
     keep = value > value[-1] * np.finfo(float).eps ** 0.5
-    T = float(np.sum((vector.T @ beta)[keep] ** 2 / value[keep]))
+    T = float(np.sum((vector.T @ (unit * beta))[keep] ** 2 / value[keep]))
     rank = int(keep.sum())
     return Test(T, float(rank), tail(T, np.ones(rank), residual_df))
 
@@ -325,18 +327,30 @@ def standard_errors(C: np.ndarray, V: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(np.einsum("ij,ij->i", C @ V, C), 0.0))
 
 
+def covariance_root(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R (p, r) with RRᵀ = V and L (r, p) with LR = I, on the directions that vary. In units of the standard errors: a
+    slope per second may be 10⁻⁹ beside an intercept of 10⁰, and its square what rounding leaves of that."""
+    unit = np.sqrt(np.maximum(np.diag(V), 0.0))
+    per = np.where(unit > 0.0, 1.0 / np.where(unit > 0.0, unit, 1.0), 0.0)
+    value, vector = np.linalg.eigh(V * np.outer(per, per))
+    live = value > 1e-14 * value[-1]
+    vector, scale = vector[:, live], np.sqrt(value[live])
+    return unit[:, None] * vector * scale, (vector / scale).T * per
+
+
 def simultaneous_multiplier(
     C: np.ndarray, V: np.ndarray, level: float, rng: np.random.Generator, draws: int = 10_000
 ) -> float:
-    """The `level` quantile of max_i |C_i(β − β̂)| / se_i under the posterior (Ruppert, Wand & Carroll 2003, §6.5)."""
+    """The `level` quantile of max_i |C_i(β − β̂)| / se_i under the posterior (Ruppert, Wand & Carroll 2003, §6.5), over
+    the rows that are numbers: others lie outside a boundary."""
+    C = C[~np.isnan(C).any(axis=1)]
     if not len(C):  # a band of no points holds none
         return float(ndtri(0.5 * (1.0 + level)))
     se = standard_errors(C, V)
-    value, vector = np.linalg.eigh(V)
-    scaled = (C / np.where(se > 0.0, se, np.inf)[:, None]) @ (vector * np.sqrt(np.maximum(value, 0.0)))
+    scaled = (C / np.where(se > 0.0, se, np.inf)[:, None]) @ covariance_root(V)[0]
     largest = np.empty(draws)
     chunk = max(1, 4_000_000 // max(1, C.shape[0]))
     for first in range(0, draws, chunk):
         last = min(draws, first + chunk)
-        largest[first:last] = np.abs(scaled @ rng.standard_normal((V.shape[0], last - first))).max(axis=0)
+        largest[first:last] = np.abs(scaled @ rng.standard_normal((scaled.shape[1], last - first))).max(axis=0)
     return float(np.quantile(largest, level))

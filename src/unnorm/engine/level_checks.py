@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .arrow import Arrow
+from .arrow import Arrow, tall
 from .checks import GRAM, Concurvity
 from .families import FAMILIES
 from .segment import ResponseRows
@@ -49,14 +49,14 @@ class LevelGram:
         value, vector = np.linalg.eigh(D)
         keep = value > value.max() * _NULL
         back = vector * np.where(keep, 1.0 / np.sqrt(np.where(keep, value, 1.0)), 0.0)[:, None, :]
-        return np.matmul(back.transpose(0, 2, 1), C).reshape(-1, C.shape[2])
+        return tall(np.matmul(back.transpose(0, 2, 1), C))
 
     def of_levels(self, others: np.ndarray) -> Concurvity:
         """The levels' term against the shared columns `others` (s,) bool."""
         assert self.G.stacked is not None
         D, C = self.G.stacked
         root = _root_of_inverse(self.G.shared[np.ix_(others, others)])
-        flat = C.reshape(-1, C.shape[2])[:, others] @ root
+        flat = tall(C)[:, others] @ root
         b = self.beta[len(self.G.shared) :]
         worst = np.linalg.eigvalsh(root.T @ (self.root[:, others].T @ self.root[:, others]) @ root)[-1]
         below = float(np.einsum("lj,ljk,lk->", b.reshape(len(D), -1), D, b.reshape(len(D), -1)))
@@ -81,6 +81,8 @@ class LevelGram:
         """One term against others, by label."""
         none = np.zeros(len(self.G.shared), bool)
         others = np.logical_or.reduce([none, *(self.spans[other] for other in with_ if other != self.level)])
+        if not others.any() and self.level not in set(with_) - {label}:  # of nothing
+            return Concurvity(label, 0.0, 0.0, 0.0)
         if label == self.level:
             return self.of_levels(others)
         return self.of_shared(label, others, self.level in with_)

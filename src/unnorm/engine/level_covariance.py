@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from scipy.special import ndtri
 
+from .arrow import tall
+
 if TYPE_CHECKING:
     from .arrow import Arrow, ArrowInverse
     from .smoothed import Smoothed
@@ -40,7 +42,7 @@ class LevelRows:
     def dot(self, beta: np.ndarray) -> np.ndarray:
         """(n,) or (n, m) for β (p,) or (p, m), flat."""
         s, k = self.shared.shape[1], self.own.shape[1]
-        levels = beta[s:].reshape(-1, k, *beta.shape[1:])
+        levels = beta[s:].reshape((len(beta) - s) // k, k, *beta.shape[1:])
         out = self.shared @ beta[:s]
         for j in range(k):
             own = self.own[:, j] if beta.ndim == 1 else self.own[:, j, None]
@@ -64,7 +66,7 @@ class LevelCovariance:
     def errors(self, rows: LevelRows) -> np.ndarray:
         """√ of the variance of each row's combination."""
         out = np.empty(len(rows.level))
-        step = max(1, _HELD // self.Z.shape[1])
+        step = max(1, _HELD // max(self.Z.shape[1], 1))
         for a in range(0, out.size, step):
             here = slice(a, a + step)
             part = LevelRows(rows.shared[here], rows.own[here], rows.level[here])
@@ -84,9 +86,11 @@ class LevelCovariance:
 
     def multiplier(self, rows: LevelRows, level: float, rng: np.random.Generator, draws: int = 10_000) -> float:
         """As `inference.simultaneous_multiplier`."""
-        if not len(rows.level):
-            return float(ndtri(0.5 * (1.0 + level)))
         se = self.errors(rows)
+        here = ~np.isnan(se)
+        if not here.any():
+            return float(ndtri(0.5 * (1.0 + level)))
+        rows, se = LevelRows(rows.shared[here], rows.own[here], rows.level[here]), se[here]
         back = np.where(se > 0.0, 1.0 / np.where(se > 0.0, se, 1.0), 0.0)[:, None]
         largest, step = np.empty(draws), max(1, _HELD // max(len(self.Z), se.size))
         for a in range(0, draws, step):
@@ -115,7 +119,7 @@ def bayesian(inverse: ArrowInverse, phi: float) -> LevelCovariance:
     assert inverse.stacked is not None
     E, Y = inverse.stacked
     s = len(inverse.sigma)
-    rows = np.concatenate([-np.eye(s), Y.reshape(-1, s)])
+    rows = np.concatenate([-np.eye(s), tall(Y)])
     return LevelCovariance(phi * E, np.sqrt(phi) * rows @ np.linalg.cholesky(inverse.sigma))
 
 
@@ -164,9 +168,9 @@ def _second(inner: Smoothed, weights: list[np.ndarray]) -> tuple[np.ndarray, np.
     """Σ_e D_eD_eᵀ with D_e = P Φ(Pᵀ dS_e P): blocks (L, k, k) and columns (p, s e)."""
     inverse = inner.inverse
     assert inverse.stacked is not None
-    (E, Y), s = inverse.stacked, len(inverse.sigma)
+    E, Y = inverse.stacked
     P_0, P_D = _upper(inverse.sigma[None])[0], _upper(E)
-    flat = Y.reshape(-1, s)
+    flat = tall(Y)
     blocks, columns = np.zeros(E.shape), []
     for weight in weights:
         dS_0, dS_l = inner.design.penalties.parts(weight)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from .arrow import Arrow, ArrowInverse
+from .arrow import Arrow, ArrowInverse, tall
 from .inference import Test, block_test, tail
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def shared_test(
     N, Z = _integrated(at, shared, mine)
     assert at.P.stacked is not None
     sigma, s = at.P.sigma, len(at.P.sigma)
-    rows = np.concatenate([-np.eye(s), at.P.stacked[1].reshape(-1, s)])
+    rows = np.concatenate([-np.eye(s), tall(at.P.stacked[1])])
     turned = at.P.dot(Z)[index]
     V_e = (sigma @ (rows.T @ N.dot(rows)) @ sigma)[np.ix_(index, index)] + turned @ turned.T
     one = np.concatenate([~shared, np.tile(~mine, len(at.P.own))])
@@ -207,9 +207,9 @@ def _covariance(
     assert N.stacked is not None
     (E, Y), sigma = at.P.stacked, at.P.sigma
     s, levels = len(sigma), len(E)
-    rows = np.concatenate([-np.eye(s), Y.reshape(-1, s)])
+    rows = np.concatenate([-np.eye(s), tall(Y)])
     through = N.dot(rows)
-    X = np.matmul(E[:, own], through[s:].reshape(levels, -1, s))
+    X = np.matmul(E[:, own], through[s:].reshape(levels, E.shape[1], s))
     blocks = np.matmul(np.matmul(E[:, own], N.stacked[0]), E[:, :, own])
     turned = at.P.dot(Z)[s:].reshape(levels, E.shape[1], Z.shape[1])[:, own]
     middle = np.zeros((2 * s + Z.shape[1],) * 2)
@@ -239,7 +239,7 @@ def _dependent(at: LevelCurvature, own: np.ndarray) -> int:
     seen = value > _DEPENDENT
     turned = np.matmul(vector.transpose(0, 2, 1), C[:, :, free] * size[:, :, None])
     turned *= np.where(seen, 1.0 / np.sqrt(np.where(seen, value, 1.0)), 0.0)[:, :, None]
-    flat = turned.reshape(-1, turned.shape[2])
+    flat = tall(turned)
     left, scale = at.A.shared[np.ix_(free, free)], np.maximum(np.diag(at.A.shared)[free], 1e-300) ** -0.5
     between = np.linalg.eigvalsh((left - flat.T @ flat) * scale * scale[:, None])
     spanned = int(np.sum(between < _DEPENDENT)) - int(

@@ -26,7 +26,8 @@ def _log_phi(eta):
     ratio = math.exp(-0.5 * at * at) / (math.sqrt(2.0 * math.pi) * below)
     if eta < -_FAR:  # Φ(η) ≈ φ(η)/|η|
         value -= 0.5 * (eta * eta - at * at) + math.log(eta / at)
-        ratio = -eta - 1.0 / eta
+        s = 1.0 / (eta * eta)
+        ratio = -eta * (1.0 + s * (1.0 - s * (2.0 - s * 10.0)))
     curve = ratio * (ratio + eta)
     if eta < -12.0:  # λ + η has lost digits; its series in 1/η has not
         s = 1.0 / (eta * eta)

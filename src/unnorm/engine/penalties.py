@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.threads import cores, run_tasks
-from .arrow import Arrow, ArrowInverse, Blocks
+from .arrow import Arrow, ArrowInverse, Blocks, tall
 
 _ENDLESS = 1e100  # a variance whose square would not be a number
 _WIDE = 200  # columns from which products with P take longer than another thread to wake
@@ -282,10 +282,10 @@ class Penalties:
         first = np.einsum("ab,mab->m", inverse.sigma, shared)
         active = np.flatnonzero(np.abs(matrices).max(axis=(1, 2)) > 0).tolist()
         first[active] += np.einsum("ab,mab->m", whole.sum(axis=0), matrices[active])
-        pairs, flat = np.zeros((m, m)), slope.reshape(-1, s)
+        pairs, flat = np.zeros((m, m)), tall(slope)
 
         def times(blocks: np.ndarray, j: int) -> np.ndarray:
-            return (blocks.reshape(-1, blocks.shape[2]) @ matrices[j]).reshape(blocks.shape)
+            return (tall(blocks) @ matrices[j]).reshape(blocks.shape)
 
         turned = [(times(whole, j), times(through, j)) for j in active]
         for j, (all_j, via_j) in zip(active, turned):
@@ -317,7 +317,7 @@ class Penalties:
         shared = np.zeros((m, s, s))
         for j in range(m):
             shared[j][np.diag_indices(s)] = top[:, j]
-        flat = slope.reshape(slope.shape[0] * slope.shape[1], s)
+        flat = tall(slope)
         for column, j in enumerate(active):
             shared[j] += (flat.T * weights[:, :, column].ravel()) @ flat
         shared = inverse.sigma @ shared

@@ -64,6 +64,7 @@ class Difference:
     def _drawn(self, label: str) -> np.ndarray:
         term, span = self.part.term(label), self.part.slices[label]
         C = columns_shown(self.part, term, dict(self.part.grids[label]))
+        C = C[~np.isnan(C).any(axis=1)]  # a film's outside its boundary
         values, vectors = np.linalg.eigh(self.part.errors.total[span, span])
         root = C @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         root /= np.maximum(np.linalg.norm(root, axis=1), 1e-300)[:, None]

@@ -59,11 +59,10 @@ def parameters(names: Sequence[str], moved: Callable[[np.ndarray], np.ndarray] |
 
 
 def terms(designs: Mapping[str, tuple[slice, np.ndarray]]) -> Quantities:
-    """Terms by label, each with its coefficients and its columns on a grid: the mean variance over the grid."""
-    return Quantities(
-        tuple(designs),
-        lambda V: np.array([quadratic_forms(C, V[at, at]).mean() for at, C in designs.values()]),
-    )
+    """Terms by label, each with its coefficients and its columns on a grid: the mean variance over the grid, as far as
+    the term is defined there (a film is not, outside its boundary)."""
+    inside = [(at, C[~np.isnan(C).any(axis=1)]) for at, C in designs.values()]
+    return Quantities(tuple(designs), lambda V: np.array([quadratic_forms(C, V[at, at]).mean() for at, C in inside]))
 
 
 def evidence(

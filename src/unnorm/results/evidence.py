@@ -29,7 +29,7 @@ def known_evidence(fit: Fit) -> Mapping[str, Any]:
     if fit.smooths is not None and fit.smooths.model_labels:
         names = fit.smooths.model_labels
         tables = [fit.smooths.effect(label) for label in names]
-        share = [float(np.sum(t["se_reference"] ** 2) / max(np.sum(t["se"] ** 2), 1e-300)) for t in tables]
+        share = [float(np.nansum(t["se_reference"] ** 2) / max(np.nansum(t["se"] ** 2), 1e-300)) for t in tables]
         return {"names": list(names), "share": share}
     if fit.errors is None:
         return {}

@@ -66,8 +66,7 @@ def _panel(part: SmoothPart, label: str, level: float, ax: Any) -> Any:
     term = part.term(label)
     table = part.effect(label, level=level)
     names = gam_effects.coordinates(term)
-    numbers = gam_effects.numbers(term, {name: np.asarray(table[name]) for name in names})
-    text = [name for name in names if name not in numbers]
+    text = gam_effects.factors(term, {name: np.asarray(table[name]) for name in names})
     if len(names) == 1 and not text:
         _curve(table, names[0], level, ax)
     elif len(names) == 1:

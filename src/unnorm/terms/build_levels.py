@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import TermError, listing
-from .arguments import not_too_many
+from .arguments import count_range, not_too_many
 from .base import BuiltTerm
 from .basis import Basis, Setup, natural, scale_roots
 from .built import FactorSmoothTerm, RandomTerm
@@ -77,6 +77,11 @@ def factor_smooth(meeting: Meeting, spec: Smooth) -> BuiltTerm:
             f"{listing(factors) or 'no factor'}. Write factor(name) for a numeric column of labels."
         )
     kind = kind_of(base_of(what, spec.xt))
+    if not kind.covariates[0] <= len(names) <= kind.covariates[1]:
+        raise TermError(
+            f"{what}: bs='fs' with xt={kind.name!r} takes {count_range(kind.covariates)} numeric covariate(s) "
+            f"beside the factors; got {listing(names)}."
+        )
     check_present(meeting.columns, names, meeting.partial, kind, what)
     setup = kind.setup(meeting.request(names, spec.k, spec.m, spec.knots, what))
     if len(setup.roots) != 1:

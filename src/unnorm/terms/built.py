@@ -156,6 +156,10 @@ class SmoothTerm(SavedTerm):
     labels: tuple[Level, ...] = ()  # of a covariate that holds labels: points are positions among them
 
     @property
+    def own_levels(self) -> dict[str, tuple[Level, ...]]:
+        return {self.covariates[0]: self.labels} if self.labels else {}
+
+    @property
     def smooth_covariates(self) -> tuple[str, ...]:
         return () if self.labels else self.covariates[: self.basis.dim]
 
@@ -278,7 +282,7 @@ class FactorSmoothTerm(SavedTerm):
         out = np.zeros((at.size, self.count, self.basis.size))
         rows = np.flatnonzero(at >= 0)
         out[rows, at[rows]] = values[rows]
-        return out.reshape(at.size, -1)
+        return out.reshape(at.size, self.size)
 
     def _coded(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         points = points_of(columns, self.smooth_covariates, self.label)
@@ -335,8 +339,8 @@ class RandomTerm(SavedTerm):
         slope = np.ones(1)
         for name in (*self.slopes, *((self.by,) if self.by is not None and self.by not in self.slopes else ())):
             slope = slope * points_of(columns, (name,), self.label)[:, 0]
-        at = combined_codes(columns, self.factors, self.label, slope.size)
-        n = max(at.size, slope.size)
+        n = len(columns[self.covariates[0]])
+        at = combined_codes(columns, self.factors, self.label, n)
         return np.broadcast_to(at, n), np.broadcast_to(slope, n)
 
     def level_rows(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:

@@ -52,7 +52,7 @@ class TensorProduct(Basis):
         out, start = np.ones((len(points), 1)), 0
         for margin in self.margins:
             columns = margin.evaluate(points[:, start : start + margin.dim])
-            out = (out[:, :, None] * columns[:, None, :]).reshape(len(points), -1)
+            out = (out[:, :, None] * columns[:, None, :]).reshape(len(points), out.shape[1] * columns.shape[1])
             start += margin.dim
         return out if self.transform is None else out @ self.transform
 

@@ -181,10 +181,11 @@ def _tensor(
     for b, size in zip(bases, sizes):
         if b not in (*MARGINS, "re"):
             raise TermError(f"{label}: " + unknown("a margin's bs", b, (*MARGINS, "re")))
-        if b != "re" and size > KINDS[b].covariates[1]:
-            wide = [name for name in MARGINS if KINDS[name].covariates[1] >= size]
+        if b != "re" and not KINDS[b].covariates[0] <= size <= KINDS[b].covariates[1]:
+            able = [name for name in MARGINS if KINDS[name].covariates[0] <= size <= KINDS[name].covariates[1]]
             raise TermError(
-                f"{label}: a margin of {size} covariates must be {' or '.join(map(repr, wide))}; got {b!r}."
+                f"{label}: a margin of {size} covariate{'s' * (size > 1)} must be {' or '.join(map(repr, able))}; got "
+                f"{b!r}. d= says how many covariates each margin has."
             )
     ks = None if k is None else tuple(integer(label, "k", i, 1) for i in per_margin(label, "k", k, margins))
     count = math.prod(ks) if ks is not None else math.prod(5**size for size in sizes)

@@ -34,7 +34,7 @@ def reference_shares(analysis: Analysis) -> dict[str, dict[str, float]]:
         out[which] = {}
         for label in analysis.labels:
             table = analysis.effect(label, which)
-            total, reference = (float(np.sqrt(np.mean(table[name] ** 2))) for name in ("se", "se_reference"))
+            total, reference = (float(np.sqrt(np.nanmean(table[name] ** 2))) for name in ("se", "se_reference"))
             out[which][label] = reference / total if total > 0 else float("nan")
     return out
 
