@@ -56,18 +56,23 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "engine/restarts.py": [
         (
-            "held = np.flatnonzero(held if held.any() else _falling(problem, criterion, found))",
-            "held = np.flatnonzero(held)",
+            "held = held if held.any() else _falling(problem, criterion, found)",
+            "held = held",
             "a minimum beside a fall without end is called converged",
         ),
         (
-            "out += _pairs(problem, criterion, found, centre) + ",
-            "out += ",
+            "if not held.any() and _lower_without(problem, criterion, found):",
+            "if False:",
+            "a minimum above what all small smoothing parameters give is called converged",
+        ),
+        (
+            "out += _pairs(problem, criterion, found, centre) if every else []",
+            "out += []",
             "minima over two penalties are not looked for",
         ),
         (
-            " + _taken_over(problem, criterion, found, centre)",
-            "",
+            "out += _taken_over(problem, criterion, found, centre) + ",
+            "out += ",
             "a term in place of another is not looked for",
         ),
         (
@@ -124,7 +129,12 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("        taken *= 4\n", "        break\n", "copies of a row leave too few different ones"),
     ],
     "terms/side.py": [
-        (" or (a.by is not None and a.by == b.by))", ")", "smooths with one multiplier are not told apart"),
+        (
+            "({*_own(a), a.by} & {*_own(b), b.by} - {None})",
+            "(set(_own(a)) & set(_own(b)))",
+            "a multiplier is no function",
+        ),
+        ("(name, term.by, level)", "(name, term.by)", "curves of levels give up those of s(x)"),
     ],
     "terms/sphere.py": [
         ("- middle + 180.0) % 360.0 - 180.0", "- middle)", "a longitude of 370° is far from 10°"),

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -129,6 +129,8 @@ def _moved(rho: np.ndarray, j: int, at: float) -> np.ndarray:
 class Criterion(ABC):
     """A function of ρ to be minimised."""
 
+    doubt: ClassVar[float] = 1e-3  # nats by which it is lower at hardly any smoothing where a fit is not to be trusted
+
     @property
     @abstractmethod
     def name(self) -> str: ...
@@ -172,6 +174,7 @@ class Laplace(Criterion):
     the last term. Where the scale φ is unknown it is profiled out: φ̂ = D_p/(n − M_p).
     """
 
+    doubt: ClassVar[float] = 3.0  # where rows can be separated log|H| has no lower bound: a little less tells nothing
     restricted: bool = True  # REML; False: ML
 
     @property

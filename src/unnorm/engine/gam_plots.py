@@ -81,7 +81,7 @@ def _panel(fit: Gam, label: str, ax: Any, rug: bool, options: dict[str, Any]) ->
         _curves(fit, label, factors[0], next(n for n in coordinates if n not in factors), ax, options)
     elif len(coordinates) == 1:
         _curve(fit, label, coordinates[0], ax, rug, options)
-    elif len(numbers) == 2 and len(coordinates) == 2:
+    elif not factors and len(coordinates) == 2:
         _map(fit, label, coordinates, ax, rug, options)
     else:
         _values(fit, label, ax)

@@ -146,9 +146,7 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     out += _pairs(problem, criterion, found, centre) if every else []
     if every and problem.design.size <= _TINY:
         out += _taken_over(problem, criterion, found, centre) + _left_out(problem, criterion, found, centre)
-    lowest = sorted(out, key=lambda one: one[0])[:_MOST]
-    together = _together(problem, criterion, found) if problem.family != "binomial" else []  # see `_judged`
-    return [rho for _, rho in lowest + together[:1] + together[1:][-1:]]
+    return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
 
 
 def _minima(found: Found, trials: list[np.ndarray], values: np.ndarray) -> list[tuple[float, np.ndarray]]:
@@ -278,28 +276,6 @@ def _taken_over(
     return sorted(out, key=lambda one: one[0])[:1]
 
 
-def _together(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[tuple[float, np.ndarray]]:
-    """All free λ_j small at once, where the criterion is lower there: few rows with extreme means may be followed so
-    closely that it is, and no λ_j by itself shows it."""
-    from .descent import converged_at
-    from .outer import Iteration
-
-    if problem.count > _FEW or problem.design.size > _NARROW or not _extreme(problem, found):
-        return []
-    centre = (found.bounds[0] + found.bounds[1]) / 2
-    run, working = Iteration(problem, criterion, 1e-3), found.working
-    out: list[tuple[float, np.ndarray]] = []
-    for shift in _TOGETHER:
-        rho = np.where(problem.free, centre + shift, found.at.state.rho)
-        try:
-            working, there = converged_at(run, working, rho)
-        except (Singular, EstimationError):
-            break
-        if there.value < found.at.value - _BETTER:
-            out.append((there.value, rho))
-    return out
-
-
 def _left_out(
     problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
@@ -412,10 +388,30 @@ def _falling(problem: PenalisedRows, criterion: Criterion, found: Found) -> np.n
     return out
 
 
+def _lower_without(problem: PenalisedRows, criterion: Criterion, found: Found) -> bool:
+    """Whether the criterion is lower where all free λ_j are small at once: few rows with extreme means may be followed
+    so closely that it is, where no λ_j by itself shows it. There it has many minima, or none."""
+    from .descent import converged_at
+    from .outer import Iteration
+
+    if problem.count > _FEW or problem.design.size > _NARROW or not _extreme(problem, found):
+        return False
+    centre = (found.bounds[0] + found.bounds[1]) / 2
+    run, working = Iteration(problem, criterion, 1e-3), found.working
+    for shift in _TOGETHER:
+        try:
+            working, there = converged_at(run, working, np.where(problem.free, centre + shift, found.at.state.rho))
+        except (Singular, EstimationError):
+            return False
+        if there.value < found.at.value - criterion.doubt:
+            return True
+    return False
+
+
 def _judged(problem: PenalisedRows, criterion: Criterion, found: Found) -> Found:
     held = _at_bound(found, problem.free) | _unpenalised(problem, found)
     held = held if held.any() else _falling(problem, criterion, found)
-    if not held.any() and _together(problem, criterion, found):
+    if not held.any() and _lower_without(problem, criterion, found):
         held = problem.free & (limits(found, problem.free) <= 0)
     held = np.flatnonzero(held)
     if held.size == 0:
