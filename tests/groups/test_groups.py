@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from dataclasses import replace
 
 import matplotlib
@@ -419,6 +420,22 @@ def test_a_level_that_fails_is_named_and_loses_no_other(obs):
     assert any("1 of 3 levels" in note and "3" in note for note in each.notes)
     with pytest.raises(InputError, match="could not be fitted"):
         each.effect("s(step)", "3")
+
+
+@pytest.mark.parametrize(("n", "told"), [((60, 600), True), ((80, 600), False), ((60, 600, 600), False)])
+def test_a_population_of_two_of_which_one_says_little_is_warned_of(n, told):
+    rng = np.random.default_rng(2)
+    who = np.repeat([f"s{i}" for i in range(len(n))], n)
+    two = un.iid({"y": rng.vonmises(0.5, 1.0, who.size), "who": who}, y="y", group="who")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        each = fit_each(
+            un.Additive("s(y, bs='cc', k=6)", un.Circle()), two, "who", un.Logistic(un.Uniform(), total=1000), rng=1
+        )
+    assert each.group is not None
+    expected = "s0 has 60 observations and s1 600: the group's curve is nearly s1's own"
+    assert any(expected in str(one.message) for one in said) == told
+    assert any(expected in note for note in each.notes) == told
 
 
 def test_bad_input(obs, each):
