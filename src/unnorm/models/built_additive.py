@@ -11,7 +11,7 @@ import numpy as np
 from ..data.covariates import CovariateSet
 from ..data.observations import Observations
 from ..domains.base import Domain
-from ..errors import CombinationError
+from ..errors import CombinationError, hush
 from ..terms.base import BuiltTerm
 from .base import Context, DataTerms, Kernels, Model, Moments, Unnormalised
 from .linear import LinearDataTerms
@@ -116,7 +116,8 @@ class BuiltAdditive(Model):
         each = max(1, BLOCK_ROWS // len(nodes))
         for begin in range(0, context.size, each):
             at = np.asarray(context.arguments[0])[begin : begin + each]
-            X = self.jacobian(self.start, np.tile(nodes, (len(at), 1)), (np.repeat(at, len(nodes)),))
+            with hush():  # nodes at the far end of Ω are no rows of the user's
+                X = self.jacobian(self.start, np.tile(nodes, (len(at), 1)), (np.repeat(at, len(nodes)),))
             block = (begin, begin + len(at), X.reshape(len(at), len(nodes), -1))
             if keep:
                 kept.append(block)
