@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import unnorm as un
-from unnorm.errors import NotIdentifiedError, UnnormError
+from unnorm.errors import UnnormError
 
 ORDER = ["low", "mid", "high", "never"]
 LOGISTIC, RANKING = un.Logistic(un.Uniform(), per_point=4), un.Ranking(un.Uniform(), per_point=4)
