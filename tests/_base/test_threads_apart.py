@@ -211,6 +211,24 @@ def test_brief_tasks_keep_the_caller_on_its_core_and_the_others_off_it() -> None
 
 
 @several_cores
+def test_between_brief_tasks_threads_stay_off_the_callers_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    choose, before, met = os.sched_setaffinity, os.sched_getaffinity(0), threading.Barrier(2, timeout=60)
+
+    def counted(pid: int, cores: set[int]) -> None:
+        asked.append(threading.current_thread().name)
+        choose(pid, cores)
+
+    monkeypatch.setattr(os, "sched_setaffinity", counted)
+    monkeypatch.setattr(threads, "_core_now", lambda: lambda: min(before))  # the caller is always there
+    for _ in range(5):
+        threads.run_tasks(lambda _: met.wait(), [(0,), (1,)], 2, brief=True)
+    assert sum(name.startswith(threads.POOL) for name in asked) <= 1
+    whole = threads.run_tasks(lambda _: (met.wait(), os.sched_getaffinity(0))[1], [(0,), (1,)], 2)
+    assert whole == [before, before]  # a task that is not brief may use all cores, and start threads that do
+
+
+@several_cores
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_brief_task_that_fails_leaves_cores_as_they_were(error: type[BaseException]) -> None:
     before, met = os.sched_getaffinity(0), threading.Barrier(2, timeout=60)

@@ -26,6 +26,7 @@ from .tensor_specs import Tensor
 
 INTERCEPT = "(Intercept)"  # as fits call theirs
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
+_USUAL = 10  # functions of a curve whose k is left open
 
 
 def _linear(meeting: Meeting, spec: Linear) -> list[BuiltTerm]:
@@ -107,7 +108,7 @@ def build(
     with single_threaded():
         rows = max(sizes.values(), default=0)
         many = rows >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
-        rest.sort(key=lambda one: -len(one[1].columns))  # surfaces first: they take the longest
+        rest.sort(key=_work, reverse=True)
         made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1, brief=rows <= BRIEF)
     found = alone | {i: some for (i, _), some in zip(rest, made)}
     for i in range(len(found)):
@@ -122,6 +123,12 @@ def build(
 
         out = [selectable(term) for term in out]
     return side(out, columns, intercept)
+
+
+def _work(one: tuple[int, Term]) -> tuple[int, int]:
+    """What takes the longest comes first: surfaces, and most functions."""
+    _, term = one
+    return len(term.columns), term.k if isinstance(term, Smooth) and isinstance(term.k, int) else _USUAL
 
 
 def _as_cyclic(term: Term, periods: Mapping[str, Any], partial: Collection[str]) -> Term:
