@@ -35,6 +35,24 @@ def test_as_mgcv(f):
     np.testing.assert_allclose(se, f["se"], rtol=0.02)
 
 
+@pytest.mark.parametrize(
+    ("right", "options", "score"),
+    [
+        ("s(x, bs='ts', k=5) + s(z, bs='ts', k=7)", {"sp": [0.0005, 42.0]}, 61.1232364429),
+        ("s(x, z, bs='ts', k=35)", {"sp": [0.0025]}, 94.6173834457),
+        ("s(x, k=5)", {"sp": [0.3]}, 105.90613915),
+        ("s(x, k=5) + s(z, k=7)", {"select": True}, 57.0930710921),
+    ],
+)
+def test_as_many_functions_as_distinct_rows(right, options, score):
+    """Then mgcv cuts no eigenvalues, and the penalty has another scale; what is shrunk depends on it. mgcv's REML."""
+    i = np.arange(100)
+    x, z = np.array([0.0, 2, 4, 6, 11])[i % 5], np.array([0.0, 1, 2, 5, 6, 7, 9])[i % 7]
+    y = np.sin(x) + 0.5 * np.cos(17 * i) + 0.1 * z
+    fit = un.gam(f"y ~ {right}", {"x": x, "z": z, "y": y}, **options)
+    assert fit.score == pytest.approx(score, abs=1e-3)
+
+
 @pytest.mark.parametrize("formula", ["y ~ s(x) + s(noise, bs='ts')", "y ~ s(x) + s(noise, bs='cs')"])
 def test_a_term_without_effect_vanishes(formula):
     rng = np.random.default_rng(3)
