@@ -21,7 +21,7 @@ from ..errors import DataError, hush
 from .arrange import Order, first_rows, number
 from .products import Product, ProductBasis, product_basis, worth
 from .segment import Block, Segment
-from .splines import LocalBasis, local_basis, with_empty_cell
+from .splines import LocalBasis, local_basis, thins, with_empty_cell
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
@@ -32,6 +32,7 @@ _SHARE = 8_192  # rows that are worth a thread
 _WIDE = 64  # columns from which a local form is: its arithmetic is then more than its Python
 FINE = 5_000  # rows up to which more cells cost nothing
 _LEVELS = 20  # or hardly anything, of curves that levels have to themselves: each pays for the products of cells
+DENSE = 1_000  # rows up to which dense columns are as quick as fewer breaks, and exact
 LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
 
 
@@ -105,7 +106,8 @@ class Forms:
         return "dense"
 
     def _basis(self, n: int, value: object) -> LocalBasis | None:
-        """The local form of part n, if it is exact enough."""
+        """The local form of part n, if it is exact enough. Where rows are few, none with fewer breaks: with counts of a
+        hundred thousand the columns' last digits are worth nats."""
         if n not in self.bases:
             part = self.parts[n]
             term = self.terms[part.term]
@@ -127,6 +129,9 @@ class Forms:
                 x = self.arrays[covariate]
                 low, high = float(x.min()), float(x.max())
                 breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
+            if self.all_rows <= DENSE and thins(breaks, part.size):
+                self.bases[n] = None
+                return None
             several = len(self.level_values)
             fine = self.all_rows <= FINE and (several <= 1 or (part.level >= 0 and several <= _LEVELS))
             basis = local_basis(breaks, term.period, design, part.size, fine)

@@ -137,6 +137,16 @@ def _interpolate(
     return one.poly, coefficients, float(np.max(np.abs(error).max(axis=0) / np.where(largest > 0, largest, 1.0)))
 
 
+def _least(size: int) -> int:
+    """Even cells for so many columns."""
+    return max(24, 4 * size)
+
+
+def thins(breaks: np.ndarray, size: int) -> bool:
+    """Whether `local_basis` tries even breaks for the columns, as there are many more breaks."""
+    return _least(size) < 0.75 * (breaks.size - 1)
+
+
 def local_basis(
     breaks: np.ndarray,
     period: float | None,
@@ -149,8 +159,8 @@ def local_basis(
     every column's largest value; where rows are few, of its mean square over the breaks, which are rows: of a skewed
     covariate most rows lie where a column is far below its largest value."""
     breaks = np.ascontiguousarray(breaks, dtype=np.float64)
-    cells = max(24, 4 * size)
-    thin = fine and cells < 0.75 * (breaks.size - 1)
+    cells = _least(size)
+    thin = fine and thins(breaks, size)
     scale = np.sqrt(np.mean(np.asarray(design(breaks)) ** 2, axis=0)) if thin else None
     while cells < 0.75 * (breaks.size - 1):
         even = np.linspace(breaks[0], breaks[-1], cells + 1)
