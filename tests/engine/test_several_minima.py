@@ -92,3 +92,14 @@ def test_a_surface_that_says_what_a_curve_said(seed, lowest):
     fit = un.gam("y ~ s(x) + s(z) + te(x, z, k=4)", {"x": x, "z": z, "y": y}, select=True)
     assert fit.converged
     assert fit.score == pytest.approx(lowest, abs=0.01)
+
+
+def test_a_minimum_between_two_points_of_the_grid():
+    """The criterion falls from one and rises to the next, which is no higher than its other neighbour: 38.62, not
+    39.08."""
+    rng = np.random.default_rng(181)
+    x, z = rng.random(120) ** 4, np.round(rng.gamma(0.5, size=120) * 3, 1)
+    y = (rng.random(120) < 1 / (1 + np.exp(-1 - np.cos(9 * x) * 2 - np.sin(z)))) * 1
+    fit = un.gam("y ~ s(x) + s(z)", {"x": x, "z": z, "y": y}, family="binomial")
+    assert fit.converged
+    assert fit.score == pytest.approx(38.6248, abs=1e-3)

@@ -8,8 +8,10 @@ wins. A bound of the search is never an optimum.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -313,7 +315,7 @@ def _along(
     from .outer import Iteration
 
     here = found.at.state.rho
-    places = [(float(here[j]), here, found.at.value)]
+    places = [_Place(float(here[j]), here, found.at.value)]
     rough = problem.count <= _FEW or bool(
         np.any((here < (found.bounds[0] + found.bounds[1]) / 2 + _GRID[0])[problem.free])
     )
@@ -326,17 +328,46 @@ def _along(
         for at, value in zip(grid[side].tolist(), modelled[side].tolist()):
             if np.isnan(value):  # H is singular
                 break
-            trial = here.copy()
-            trial[j] = at
+            trial, slope = np.where(np.arange(here.size) == j, at, here), np.nan
             try:
                 if exactly and value < found.at.value + _HOPELESS:
                     working, there = converged_at(run, working, trial)
-                    value = there.value
-                places.append((at, trial, value))
+                    value, slope = there.value, float(there.gradient[j])
+                places.append(_Place(at, trial, value, slope))
             except (Singular, EstimationError):
                 break
-    places.sort(key=lambda place: place[0])
-    return [rho for _, rho, _ in places], np.array([value for *_, value in places])
+    places.sort(key=lambda place: place.at)
+    for at in _between(places):
+        trial = np.where(np.arange(here.size) == j, at, here)
+        with suppress(Singular, EstimationError):
+            value = converged_at(Iteration(problem, criterion, 1e-3), found.working, trial)[1].value
+            places.append(_Place(at, trial, value))
+    places.sort(key=lambda place: place.at)
+    return [place.rho for place in places], np.array([place.value for place in places])
+
+
+class _Place(NamedTuple):
+    """ρ with ρ_j `at` some value, the criterion there and, where it was asked exactly, its slope along ρ_j."""
+
+    at: float
+    rho: np.ndarray
+    value: float
+    slope: float = np.nan
+
+
+def _between(places: list[_Place]) -> list[float]:
+    """Where the criterion has a minimum between two neighbours of which neither is one: it falls from the first and
+    rises to the second. At the least of the cubic that has their values and slopes."""
+    values = np.array([np.inf, *(place.value for place in places), np.inf])
+    least = (values[1:-1] < values[:-2]) & (values[1:-1] < values[2:])
+    out = []
+    for i, (a, b) in enumerate(pairwise(places)):
+        if a.slope < -_SLIGHTLY and b.slope > _SLIGHTLY and not (least[i] or least[i + 1]):
+            h, mean = b.at - a.at, (b.value - a.value) / (b.at - a.at)
+            c = a.slope + b.slope - 3.0 * mean
+            root = np.sqrt(c * c - a.slope * b.slope)
+            out.append(b.at - h * (b.slope + root - c) / (b.slope - a.slope + 2.0 * root))
+    return out
 
 
 def _extreme(problem: PenalisedRows, found: Found) -> bool:
