@@ -148,6 +148,7 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     out += _pairs(problem, criterion, found, centre) if every else []
     if every and problem.design.size <= _TINY:
         out += _taken_over(problem, criterion, found, centre) + _left_out(problem, criterion, found, centre)
+        out += _afresh(problem, criterion, found, centre) if problem.free.sum() > 1 else []
     return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
 
 
@@ -300,6 +301,28 @@ def _left_out(
                 )
                 if end.value > found.at.value + _WORTH:
                     break
+        except Singular:
+            continue
+        if end.value < found.at.value - _SLIGHTLY:
+            out.append((end.value, end.state.rho))
+    return sorted(out, key=lambda one: one[0])[:1]
+
+
+def _afresh(
+    problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
+    """All λ in balance with the data at once, or smaller, from where the working model is minimised: what several
+    terms say together, none shows while the others are as they are."""
+    from .outer import minimise
+
+    penalties, out = problem.design.penalties, []
+    for shift in _SHIFTS:
+        start = np.where(problem.free, centre + shift, found.at.state.rho)
+        try:
+            start = criterion.full(found.working, penalties, start)
+            end = minimise(
+                criterion, found.working, penalties, start, problem.free, found.bounds, np.inf, _BETTER, _DOWN
+            )
         except Singular:
             continue
         if end.value < found.at.value - _SLIGHTLY:
