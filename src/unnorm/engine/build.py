@@ -203,6 +203,7 @@ def _every_level(k: int, term: BuiltTerm, values: Sequence[object], at: int, pla
     return Part(k, 0, user, np.arange(block), rotation, roots, slice(place, place + block))
 
 
+# long: those of `core.build_design`
 def build(
     terms: Sequence[BuiltTerm],
     columns: Columns,
@@ -212,15 +213,17 @@ def build(
     threads: int,
     whole_contexts: bool = False,
     all_rows: int | None = None,
+    exact: bool = False,
 ) -> Design:
     """See `core.build_design`."""
-    return arranged(terms, columns, intercept, context, rows, threads, whole_contexts, all_rows)[0]
+    return arranged(terms, columns, intercept, context, rows, threads, whole_contexts, all_rows, exact=exact)[0]
 
 
 # long: `build`'s arguments, and whether a factor may partition the rows
 def arranged(
     terms: Sequence[BuiltTerm], columns: Columns, intercept: bool, context: np.ndarray | None, rows: int | None,
     threads: int, whole_contexts: bool = False, all_rows: int | None = None, partitioned: bool = True,
+    exact: bool = False,
 ) -> tuple[Design, Forms, frozenset[str]]:  # fmt: skip
     """The design, the forms that its terms take, and the columns that make its contexts."""
     arrays = {name: np.asarray(columns[name]) for name in {name for term in terms for name in term.covariates}}
@@ -257,7 +260,7 @@ def arranged(
     if partition.name is not None:
         constant[partition.name] = True
     values = partition.values[:1] if partition.alike else partition.values  # one segment, or one for each level
-    forms = Forms(terms, parts, starts, arrays, order, constant, values, intercept, n, threads, all_rows or n)
+    forms = Forms(terms, parts, starts, arrays, order, constant, values, intercept, n, threads, all_rows or n, exact)
     forms = forms if partitioned else replace(forms, rows=all_rows or n)  # a plan: for all rows
     own = None
     if partition.alike:
@@ -275,7 +278,7 @@ def arranged(
     run_ids = np.arange(order.level.size) if order.contexts else None
     design = Design(
         tuple(terms), slices, segments, tuple(placements), penalties, fixed, order.order, run_ids, levels, n,
-        forms.errors, forms.kinds, own,
+        forms.errors, forms.kinds, own, exact=exact,
     )  # fmt: skip
     return design, forms, known
 

@@ -42,6 +42,7 @@ _STRAY = 20.0  # of η: a mean 5·10⁸ times as large as any seen
 _COSTLY = 30  # non-zeros in a row from which XᵀWX costs more than two passes without it (12: twice one, 60: four times)
 
 
+# long: what is known of the rows
 def build_design(
     terms: Sequence[BuiltTerm],
     columns: Columns,
@@ -52,18 +53,20 @@ def build_design(
     threads: int | None = None,
     whole_contexts: bool = False,
     all_rows: int | None = None,
+    exact: bool = False,
 ) -> Design:
     """Rows in compact form. `context` (n,): rows of one context share the covariates of context-level terms.
 
     Without it, contexts are found where a term of several covariates takes at most n/4 distinct combinations of them.
     `rows` = n is needed only where there are no terms. `whole_contexts`: a factor that varies within a context does not
     split its rows, so that there is a run for each context. `all_rows`: of a block, how many rows there are in all.
+    `exact`: columns to rounding, where those of fewer breaks are too coarse (`resolution`).
     """
     from .build import build
 
     with single_threaded():
         threads = cores() if threads is None else threads
-        return build(terms, columns, intercept, context, rows, threads, whole_contexts, all_rows)
+        return build(terms, columns, intercept, context, rows, threads, whole_contexts, all_rows, exact)
 
 
 # long: the engine's entry point

@@ -107,6 +107,7 @@ class Design:
     kinds: Mapping[str, str]  # label → "local", "factor", "dense", "context", "level"
     own: LevelColumns | None = None  # columns that each level has alike; then there is one segment, of what is shared
     elsewhere: RowsElsewhere | None = None  # then the passes of a fit are made there
+    exact: bool = False  # whether no columns are approximate, but for rounding
 
     @property
     def size(self) -> int:

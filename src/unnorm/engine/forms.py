@@ -32,8 +32,8 @@ _SHARE = 8_192  # rows that are worth a thread
 _WIDE = 64  # columns from which a local form is: its arithmetic is then more than its Python
 FINE = 5_000  # rows up to which more cells cost nothing
 _LEVELS = 20  # or hardly anything, of curves that levels have to themselves: each pays for the products of cells
-DENSE = 1_000  # rows up to which dense columns are as quick as fewer breaks, and exact
 LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
+_ROUNDING = 1e-9  # the same where columns are to be exact
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class Forms:
     rows: int
     threads: int
     all_rows: int  # where these are a block
+    exact: bool = False  # no columns but to rounding: see `resolution`
     bases: dict[int, LocalBasis | None] = field(default_factory=dict)  # by part number
     surfaces: dict[int, ProductBasis | None] = field(default_factory=dict)  # by part number
     factors: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)  # levels and columns at each
@@ -106,8 +107,7 @@ class Forms:
         return "dense"
 
     def _basis(self, n: int, value: object) -> LocalBasis | None:
-        """The local form of part n, if it is exact enough. Where rows are few, none with fewer breaks: with counts of a
-        hundred thousand the columns' last digits are worth nats."""
+        """The local form of part n, if it is exact enough."""
         if n not in self.bases:
             part = self.parts[n]
             term = self.terms[part.term]
@@ -129,7 +129,7 @@ class Forms:
                 x = self.arrays[covariate]
                 low, high = float(x.min()), float(x.max())
                 breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
-            if self.all_rows <= DENSE and thins(breaks, part.size):
+            if self.exact and thins(breaks, part.size):
                 self.bases[n] = None
                 return None
             several = len(self.level_values)
@@ -137,7 +137,7 @@ class Forms:
             basis = local_basis(breaks, term.period, design, part.size, fine)
             basis = with_empty_cell(basis) if term.partial else basis
             self.errors[term.label] = max(basis.error, self.errors.get(term.label, 0.0))
-            self.bases[n] = basis if basis.error <= LOCAL_ERROR else None
+            self.bases[n] = basis if basis.error <= (_ROUNDING if self.exact else LOCAL_ERROR) else None
         return self.bases[n]
 
     def _surface(self, n: int, rows: int) -> ProductBasis | None:
@@ -145,7 +145,7 @@ class Forms:
         it."""
         part = self.parts[n]
         term = self.terms[part.term]
-        if term.grid is None or part.size < term.size or self.all_rows <= FINE:
+        if self.exact or term.grid is None or part.size < term.size or self.all_rows <= FINE:
             return None
         if n not in self.surfaces:
             at = [self.arrays[name] for name in term.smooth_covariates]

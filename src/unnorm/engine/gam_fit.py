@@ -111,7 +111,9 @@ def gam(
     """
     from ..terms import arithmetic
     from ..terms.parser import parse
-    from .core import smooth_fit
+    from .core import build_design, smooth_fit
+    from .overdispersion import choose, is_poisson
+    from .resolution import too_coarse
 
     where = device_of(device)
     compile_ahead()
@@ -188,6 +190,7 @@ def gam(
             raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
         own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
         notes, theta_known = rows.notes, theta is not None
+        design: Any
         design, side = designed(rows, placed, built, terms.intercept, (family, own_link, method), resources, stream, n)
 
         def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
@@ -198,14 +201,17 @@ def gam(
                 client=resources.folds,
             )  # fmt: skip
 
-        if family == "nb" and theta is None:
-            from .overdispersion import choose, is_poisson
+        def fitted() -> tuple[float | None, Smoothed]:
+            return choose(fit_at, rows.y) if family == "nb" and not theta_known else (theta, fit_at(theta))
 
-            theta, smoothed = choose(fit_at, rows.y)
-            if is_poisson(theta, rows.y):
-                notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
-        else:
-            smoothed = fit_at(theta)
+        theta, smoothed = fitted()
+        if side is None and where is None:
+            distribution = response_of(family, link, theta)
+            if too_coarse(smoothed, distribution, rows.columns, rows.y, rows.weights):
+                design = build_design(built, rows.columns, intercept=terms.intercept, rows=n, exact=True)
+                theta, smoothed = fitted()
+        if theta is not None and not theta_known and is_poisson(theta, rows.y):
+            notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
         if side is not None:
             smoothed = at_home(smoothed, design, known_part, resources, None if stream is None else rows)
         return Gam(

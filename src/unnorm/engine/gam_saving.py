@@ -61,7 +61,7 @@ def described(fit: Gam) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays[f"smoothed.{item.name}"] = value
         elif item.name not in APART:
             about["smoothed"][item.name] = dict(value) if isinstance(value, Mapping) else value
-    about["logdet"] = inner.inverse.logdet
+    about["logdet"], about["exact"] = inner.inverse.logdet, inner.design.exact
     arrays["cross.shared"], arrays["inverse.sigma"] = inner.cross.shared, inner.inverse.sigma
     for name, parts in _blocks(inner).items():
         arrays[f"{name}.values"] = np.concatenate([part.ravel() for part in parts]) if len(parts) else np.empty(0)
@@ -107,7 +107,7 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
     if rest not in (0, 1):  # before a design of any size is made
         raise ValueError(f"{beta.size} coefficients, and terms with {beta.size - rest}")
     intercept = rest == 1
-    design = build_design(terms, columns, intercept=intercept, rows=y.size)
+    design = build_design(terms, columns, intercept=intercept, rows=y.size, exact=about.get("exact", False) is True)
     blocks = {
         name: _unpacked(arrays, name, design.own is not None)
         for name in ("cross.own", "cross.cross", "inverse.own", "inverse.slopes")
