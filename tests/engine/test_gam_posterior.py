@@ -112,6 +112,22 @@ def test_derivatives_where_the_covariate_is_skewed(bs):
         assert np.abs((found["estimate"] - local) / found["se"]).max() < close_to
 
 
+@pytest.mark.parametrize("bs", ["ps", "ad"])
+def test_the_second_derivative_of_p_splines_at_the_ends_is_that_inside(bs):
+    """They are straight beyond the data: half of each difference saw that, and estimate and se were .6 of what they
+    are."""
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.standard_normal(150))
+    fit = un.gam(f"y ~ s(x, k=15, bs={bs!r})", {"x": x, "y": np.sin(x) + 0.1 * rng.standard_normal(150)})
+    ends, inwards = np.array([x.min(), x.max()]), np.array([1e-4, -1e-4]) * np.ptp(x)
+    f = [fit.predict({"x": ends + k * inwards}, kind="matrix") for k in range(4)]
+    C = (2 * f[0] - 5 * f[1] + 4 * f[2] - f[3]) / inwards[:, None] ** 2
+    se = np.sqrt(np.einsum("ij,jk,ik->i", C, fit.covariance, C))
+    found = fit.derivative("s(x)", at=ends, order=2)
+    np.testing.assert_allclose(found["se"], se, rtol=1e-3)
+    np.testing.assert_allclose(found["estimate"], C @ list(fit.coefficients.values()), atol=1e-3 * se.min())
+
+
 def test_derivatives_far_from_zero():
     """Steps are taken as rounding leaves them: it was half a per cent off."""
     rng = np.random.default_rng(2)
