@@ -101,6 +101,8 @@ def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:
     table = as_table(at)
     absent = [name for name in names if not gam_rows.has(table, name)]
     if absent:
+        if table.bare:
+            gam_rows.named(table, names)
         raise DataError(
             f"at= for {term.label!r} needs the columns {listing(names)}; got {listing(table.names, most=40)}."
         )
