@@ -146,6 +146,20 @@ def test_what_has_no_derivative_or_difference_says_so():
         fit.derivative("s(g)")
     with pytest.raises(CombinationError, match="different covariates"):
         fit.difference("s(x1)", "s(x2)")
+    with pytest.raises(CombinationError, match="x1 is a parametric term: its slopes are among `coefficients`"):
+        fitted("y ~ x1").derivative("x1")
+
+
+def test_rows_are_for_draws_at_rows_and_an_array_is_no_table():
+    fit = fitted("y ~ te(x1, x2, k=3)")
+    at = {"x1": [0.2, 0.4], "x2": [0.1, 0.3]}
+    for given in ({"data": at}, {"offset": 0.0}):  # once left aside without a word
+        with pytest.raises(CombinationError, match="coefficients have none: pass kind='link'"):
+            fit.draws(3, **given)
+    for ask in (fit.predict, lambda rows: fit.effect("te(x1,x2)", at=rows)):
+        with pytest.raises(DataError, match=r"table with the columns 'x1', 'x2'; got an array.*Pass a mapping"):
+            ask(np.ones((2, 2)))
+        ask(at)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ coefficients has a posterior by drawing them, and those that are linear in them,
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +105,11 @@ def draws(
         raise CombinationError(
             "terms= and exclude= choose what η is made of: pass kind='link' or 'response' with them."
         )
+    if kind == "coefficients" and (data is not None or offset is not None):
+        raise CombinationError(
+            "data and offset= say at which rows η is drawn, and coefficients have none: pass kind='link' or 'response' "
+            "with them, or leave them out."
+        )
     beta = metropolis(fit, n, rng) if method == "metropolis" else coefficients(fit, n, unconditional, rng)
     if kind == "coefficients":
         return beta
@@ -164,7 +170,7 @@ def differences(there: list[Any], where: list[np.ndarray], leaning: Any, less: A
     between knots, so that two second differences give it at the point where they begin: 2A − B."""
     if leaning is None:
         return less(there[0], there[1], where[0] - where[1])
-    gaps = [after - before for before, after in zip(where, where[1:])]  # as rounding left them
+    gaps = [after - before for before, after in pairwise(where)]  # as rounding left them
     slopes = [less(after, before, gap) for before, after, gap in zip(there, there[1:], gaps)]
     A, B = (less(slopes[i + 1], slopes[i], 0.5 * (gaps[i] + gaps[i + 1])) for i in (0, 1))
     return less(A, less(B, A, np.where(leaning, 1.0, np.inf)), np.ones(leaning.shape))
@@ -201,6 +207,10 @@ def derivative(
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """See `Gam.derivative`."""
     term = fit.term(label)
+    if term.parametric:
+        raise CombinationError(
+            f"derivative() is of smooths, and {term.label} is a parametric term: its slopes are among `coefficients`."
+        )
     numeric = [name for name in term.smooth_covariates if gam_effects.is_numeric(fit.columns[name])]
     if not numeric:
         raise CombinationError(f"{term.label} has no numeric covariate to differentiate by.")
