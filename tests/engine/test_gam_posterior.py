@@ -367,3 +367,10 @@ def test_bands_are_as_wide_as_their_level(two):
     ):
         np.testing.assert_allclose(band["upper"] - band["estimate"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
         np.testing.assert_allclose(band["estimate"] - band["lower"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
+
+
+def test_labels_of_arithmetic_as_they_were_written():
+    fit = fitted("y ~ s(x1^2, k=5) + I(x2 ^ 2)")
+    for written, label in (("s(x1^2)", "s(x1 ** 2)"), ("I(x2^2)", "x2 ** 2"), ("I(x2 ** 2)", "x2 ** 2")):
+        assert fit.term(written) is fit.term(label)
+        np.testing.assert_array_equal(fit.predict(terms=written)[0], fit.predict(terms=label)[0])
