@@ -128,6 +128,21 @@ def test_the_second_derivative_of_p_splines_at_the_ends_is_that_inside(bs):
     np.testing.assert_allclose(found["estimate"], C @ list(fit.coefficients.values()), atol=1e-3 * se.min())
 
 
+def test_second_derivatives_at_the_ends_where_levels_are_many():
+    rng = np.random.default_rng(0)
+    table = {"x": np.exp(rng.standard_normal(900)), "g": np.array([f"l{i}" for i in rng.integers(0, 150, 900)])}
+    table["y"] = np.sin(table["x"]) + 0.1 * rng.standard_normal(900)
+    fit = un.gam("y ~ s(x, g, bs='fs', xt='ps', k=6)", table)
+    assert fit.smoothed.wide
+    x = table["x"]
+    ends, inwards = np.array([x.min(), x.max()]), np.array([1e-4, -1e-4]) * np.ptp(x)
+    f = [fit.predict({"x": ends + k * inwards, "g": ["l3", "l3"]}, kind="matrix") for k in range(4)]
+    C = (2 * f[0] - 5 * f[1] + 4 * f[2] - f[3]) / inwards[:, None] ** 2
+    found = fit.derivative("s(x,g)", at={"x": ends, "g": ["l3", "l3"]}, order=2)
+    np.testing.assert_allclose(found["se"], np.sqrt(np.einsum("ij,jk,ik->i", C, fit.covariance, C)), rtol=1e-3)
+    np.testing.assert_allclose(found["estimate"], C @ list(fit.coefficients.values()), atol=1e-3 * found["se"].min())
+
+
 def test_derivatives_far_from_zero():
     """Steps are taken as rounding leaves them: it was half a per cent off."""
     rng = np.random.default_rng(2)
