@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import unnorm as un
@@ -382,6 +383,17 @@ def test_bands_are_as_wide_as_their_level(two):
     ):
         np.testing.assert_allclose(band["upper"] - band["estimate"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
         np.testing.assert_allclose(band["estimate"] - band["lower"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pd.Index, lambda at: pd.Series(at, name="q")])
+def test_points_of_one_covariate_may_be_any_array(kind):
+    """A pandas Series was taken for a table without columns."""
+    fit = fitted("y ~ s(x1) + g")
+    for ask in (fit.effect, fit.derivative):
+        np.testing.assert_array_equal(
+            ask("s(x1)", at=kind([0.2, 0.4]))["estimate"], ask("s(x1)", at=[0.2, 0.4])["estimate"]
+        )
+    assert fit.effect("g", at=kind(["a", "b"]))["estimate"].shape == (2,)
 
 
 def test_labels_of_arithmetic_as_they_were_written():
