@@ -50,6 +50,7 @@ def test_the_terms_are_read_back_and_saved(tmp_path):
     [
         ("y ~ te(x1, lin, bs=('cr', 're'))", "must be a factor"),
         ("y ~ te(x1, g, h, bs=('cr', 're', 're'))", "one margin with bs='re'"),
+        ("y ~ t2(x1, g, bs=('cr', 're'))", "t2() takes no margin with bs='re'. Use te"),
         ("y ~ te(x1, g, bs=('cr', 're'), by=z)", "no by="),
         ("y ~ s(x1, g, bs='fs', xt='mrf')", "basis of its curves"),
         ("y ~ s(x1, g, bs='fs', xt='ad', k=20)", "one penalty"),

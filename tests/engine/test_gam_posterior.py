@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import unnorm as un
@@ -112,6 +113,37 @@ def test_derivatives_where_the_covariate_is_skewed(bs):
         assert np.abs((found["estimate"] - local) / found["se"]).max() < close_to
 
 
+@pytest.mark.parametrize("bs", ["ps", "ad"])
+def test_the_second_derivative_of_p_splines_at_the_ends_is_that_inside(bs):
+    """They are straight beyond the data: half of each difference saw that, and estimate and se were .6 of what they
+    are."""
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.standard_normal(150))
+    fit = un.gam(f"y ~ s(x, k=15, bs={bs!r})", {"x": x, "y": np.sin(x) + 0.1 * rng.standard_normal(150)})
+    ends, inwards = np.array([x.min(), x.max()]), np.array([1e-4, -1e-4]) * np.ptp(x)
+    f = [fit.predict({"x": ends + k * inwards}, kind="matrix") for k in range(4)]
+    C = (2 * f[0] - 5 * f[1] + 4 * f[2] - f[3]) / inwards[:, None] ** 2
+    se = np.sqrt(np.einsum("ij,jk,ik->i", C, fit.covariance, C))
+    found = fit.derivative("s(x)", at=ends, order=2)
+    np.testing.assert_allclose(found["se"], se, rtol=1e-3)
+    np.testing.assert_allclose(found["estimate"], C @ list(fit.coefficients.values()), atol=1e-3 * se.min())
+
+
+def test_second_derivatives_at_the_ends_where_levels_are_many():
+    rng = np.random.default_rng(0)
+    table = {"x": np.exp(rng.standard_normal(900)), "g": np.array([f"l{i}" for i in rng.integers(0, 150, 900)])}
+    table["y"] = np.sin(table["x"]) + 0.1 * rng.standard_normal(900)
+    fit = un.gam("y ~ s(x, g, bs='fs', xt='ps', k=6)", table)
+    assert fit.smoothed.wide
+    x = table["x"]
+    ends, inwards = np.array([x.min(), x.max()]), np.array([1e-4, -1e-4]) * np.ptp(x)
+    f = [fit.predict({"x": ends + k * inwards, "g": ["l3", "l3"]}, kind="matrix") for k in range(4)]
+    C = (2 * f[0] - 5 * f[1] + 4 * f[2] - f[3]) / inwards[:, None] ** 2
+    found = fit.derivative("s(x,g)", at={"x": ends, "g": ["l3", "l3"]}, order=2)
+    np.testing.assert_allclose(found["se"], np.sqrt(np.einsum("ij,jk,ik->i", C, fit.covariance, C)), rtol=1e-3)
+    np.testing.assert_allclose(found["estimate"], C @ list(fit.coefficients.values()), atol=1e-3 * found["se"].min())
+
+
 def test_derivatives_far_from_zero():
     """Steps are taken as rounding leaves them: it was half a per cent off."""
     rng = np.random.default_rng(2)
@@ -130,6 +162,20 @@ def test_what_has_no_derivative_or_difference_says_so():
         fit.derivative("s(g)")
     with pytest.raises(CombinationError, match="different covariates"):
         fit.difference("s(x1)", "s(x2)")
+    with pytest.raises(CombinationError, match="x1 is a parametric term: its slopes are among `coefficients`"):
+        fitted("y ~ x1").derivative("x1")
+
+
+def test_rows_are_for_draws_at_rows_and_an_array_is_no_table():
+    fit = fitted("y ~ te(x1, x2, k=3)")
+    at = {"x1": [0.2, 0.4], "x2": [0.1, 0.3]}
+    for given in ({"data": at}, {"offset": 0.0}):  # once left aside without a word
+        with pytest.raises(CombinationError, match="coefficients have none: pass kind='link'"):
+            fit.draws(3, **given)
+    for ask in (fit.predict, lambda rows: fit.effect("te(x1,x2)", at=rows)):
+        with pytest.raises(DataError, match=r"table with the columns 'x1', 'x2'; got an array.*Pass a mapping"):
+            ask(np.ones((2, 2)))
+        ask(at)
 
 
 @pytest.fixture(scope="module")
@@ -337,3 +383,21 @@ def test_bands_are_as_wide_as_their_level(two):
     ):
         np.testing.assert_allclose(band["upper"] - band["estimate"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
         np.testing.assert_allclose(band["estimate"] - band["lower"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pd.Index, lambda at: pd.Series(at, name="q")])
+def test_points_of_one_covariate_may_be_any_array(kind):
+    """A pandas Series was taken for a table without columns."""
+    fit = fitted("y ~ s(x1) + g")
+    for ask in (fit.effect, fit.derivative):
+        np.testing.assert_array_equal(
+            ask("s(x1)", at=kind([0.2, 0.4]))["estimate"], ask("s(x1)", at=[0.2, 0.4])["estimate"]
+        )
+    assert fit.effect("g", at=kind(["a", "b"]))["estimate"].shape == (2,)
+
+
+def test_labels_of_arithmetic_as_they_were_written():
+    fit = fitted("y ~ s(x1^2, k=5) + I(x2 ^ 2)")
+    for written, label in (("s(x1^2)", "s(x1 ** 2)"), ("I(x2^2)", "x2 ** 2"), ("I(x2 ** 2)", "x2 ** 2")):
+        assert fit.term(written) is fit.term(label)
+        np.testing.assert_array_equal(fit.predict(terms=written)[0], fit.predict(terms=label)[0])

@@ -146,3 +146,14 @@ def test_small_tables_get_small_bases():
     assert sum(term.size for term in fit.terms) < 30
     for family, positive in (("gaussian", False), ("poisson", True), ("nb", True), ("binomial", False)):
         assert GAM(family=family).__sklearn_tags__().target_tags.positive_only == positive
+
+
+def test_terms_are_of_the_features():
+    """The response stands in the same table: s(response) once fitted y by y."""
+    X, y = np.random.default_rng(1).random((60, 2)), np.arange(60.0)
+    for terms in ("s(response)", "x0 + log(response + 1)", "x0 + offset(response)", un.s("x0", by="response")):
+        with pytest.raises(DataError, match=r"no feature 'response' .*terms=.*the features are 'x0', 'x1'"):
+            GAM(terms).fit(X, y)
+    with pytest.raises(InputError, match=r"right side of a formula.*got the response 'y'. Leave it"):
+        GAM("y ~ s(x0)").fit(X, y)
+    GAM("s(log(x0 + 1)) + offset(x1) + x0:x1").fit(X, y)

@@ -58,6 +58,7 @@ def test_intercept_and_response():
     assert parse("y ~ 0 + s(x)").intercept is False
     assert parse("y ~ s(x) - 1").intercept is False
     assert parse("y ~ -1 + s(x)").intercept is False
+    assert str(parse("y ~ +s(x) + +z")) == "y ~ s(x) + z"
     assert parse("y ~ 1 + s(x)").intercept is True
     assert parse("y ~ 1").terms == ()
     assert parse("~ s(x)").response is None

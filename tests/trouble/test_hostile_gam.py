@@ -149,6 +149,9 @@ def test_each_part_is_checked(saved: Path, tmp_path: Path, change: Any) -> None:
     [
         ("inverse.sigma", lambda array: array.astype(complex)),
         ("smoothed.limit", lambda array: array.astype(float)),
+        ("inverse.sigma", lambda array: array * 1e200),  # the eigenvalues of its square: LinAlgError
+        ("smoothed.beta", lambda array: array * 1e200),
+        ("y", lambda array: array * 1e200),
         ("y", lambda array: array[:0]),  # what the terms say of it is no sentence on a saved fit
     ],
 )
@@ -157,6 +160,18 @@ def test_arrays_of_other_kinds_are_damage(saved: Path, tmp_path: Path, name: str
     storage.write_folder(tmp_path / "changed", about, {**arrays, name: change(arrays[name])})
     with pytest.raises(UnnormError, match="is damaged"):
         un.load(tmp_path / "changed")
+
+
+@pytest.mark.parametrize("value", [None, 1e300])
+def test_every_number_of_a_basis_is_one(saved: Path, tmp_path: Path, value: Any) -> None:
+    """Also those that no row of the data reads: predictions there were nan, and tests ended in a LinAlgError."""
+    about = json.loads((saved / "levels" / storage.JSON_NAME).read_text(encoding="utf-8"))
+    cells = len(about["terms"][0]["basis"]["values"])
+    for cell in range(1, cells, 4):
+        folder = tmp_path / str(cell)
+        folder.mkdir()
+        with pytest.raises(UnnormError, match="damaged"):
+            un.load(_changed(saved, folder, "levels", _set("terms", 0, "basis", "values", cell, 1, value=value)))
 
 
 def test_reading_runs_no_module_that_the_file_names(saved: Path, tmp_path: Path, monkeypatch: Any) -> None:

@@ -38,8 +38,12 @@ def fold_of_rows(problem: PenalisedRows, groups: np.ndarray | None, folds: int, 
     else:
         ids = np.arange(design.rows)
     units = int(ids.max()) + 1
-    if not 2 <= folds <= units:
-        raise InputError(f"folds must be from 2 to the number of contexts or groups, {units}; got {folds}.")
+    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or not 2 <= folds <= units:
+        remedy = f" Pass folds={min(units, 10)}." if units > 1 else ""
+        raise InputError(
+            f"folds must be a whole number from 2 to the number of rows, contexts or groups, {units}; got {folds!r}."
+            + remedy
+        )
     of_unit = generator(rng).permutation(np.arange(units) % folds)
     return of_unit[ids]
 

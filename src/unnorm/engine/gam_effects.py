@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +97,14 @@ def complete_rows(term: BuiltTerm, columns: Columns) -> Columns:
 def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:
     """The user's own points for a term: a table with its covariates, or an array where it has only one."""
     names = coordinates(term)
-    if not hasattr(at, "keys") and not hasattr(at, "columns") and not hasattr(at, "column_names") and len(names) == 1:
+    table_like = isinstance(at, Mapping) or hasattr(at, "columns") or hasattr(at, "column_names")
+    if len(names) == 1 and not table_like:  # a pandas Series has keys, and is no table
         at = {names[0]: np.atleast_1d(np.asarray(at))}
     table = as_table(at)
     absent = [name for name in names if not gam_rows.has(table, name)]
     if absent:
+        if table.bare:
+            gam_rows.named(table, names)
         raise DataError(
             f"at= for {term.label!r} needs the columns {listing(names)}; got {listing(table.names, most=40)}."
         )

@@ -6,6 +6,7 @@ coefficients has a posterior by drawing them, and those that are linear in them,
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +105,11 @@ def draws(
         raise CombinationError(
             "terms= and exclude= choose what η is made of: pass kind='link' or 'response' with them."
         )
+    if kind == "coefficients" and (data is not None or offset is not None):
+        raise CombinationError(
+            "data and offset= say at which rows η is drawn, and coefficients have none: pass kind='link' or 'response' "
+            "with them, or leave them out."
+        )
     beta = metropolis(fit, n, rng) if method == "metropolis" else coefficients(fit, n, unconditional, rng)
     if kind == "coefficients":
         return beta
@@ -143,29 +149,46 @@ def steps(term: BuiltTerm, order: int, column: np.ndarray, at: np.ndarray) -> np
     return np.maximum(STEPS[order] * np.minimum(left, right), least)
 
 
-def derivative_columns(term: BuiltTerm, points: Columns, name: str, order: int, column: np.ndarray) -> np.ndarray:
-    """C (r, p) with Cβ = ∂^order f/∂name^order, by central differences of the basis: of relative error about 1e-7 for
-    the first and 1e-5 for the second, far below a standard error. Soap films are straight between the nodes of their
-    lattice, and their differences go from node to node."""
-    h = steps(term, order, column, points[name])
-    there = [shifted(points, name, by) for by in (h, -h)]
-    after, before = (gam_effects.design(term, rows) for rows in there)
-    up, down = there[0][name] - points[name], points[name] - there[1][name]  # as rounding left them
+def nodes(term: BuiltTerm, points: Columns, name: str, order: int, column: np.ndarray) -> tuple[list[Columns], Any]:
+    """Where the differences at these points are taken, and where they lean inwards. A first one has two places, one
+    step after the point and one before; a second one has three round the point, and a fourth for the ends of the data:
+    P-splines are straight beyond, and there the three begin at the point."""
+    h, at = steps(term, order, column, points[name]), points[name]
     if order == 1:
-        return (after - before) / (up + down)[:, None]
-    here = gam_effects.design(term, points)
-    return 2.0 * ((after - here) / up[:, None] - (here - before) / down[:, None]) / (up + down)[:, None]
+        return [shifted(points, name, by) for by in (h, -h)], None
+    known = column[np.isfinite(column)].astype(np.float64)
+    low, high = known.min(initial=np.inf), known.max(initial=-np.inf)
+    inside = (low <= at) & (at <= high) & (3.0 * h <= high - low) & (term.mesh == 0.0)
+    lean = np.where(inside & (at - h < low), 1.0, np.where(inside & (at + h > high), -1.0, 0.0))
+    step = np.where(lean == 0.0, h, lean * h)
+    first = np.where(lean == 0.0, -h, 0.0)
+    return [shifted(points, name, first + k * step) for k in range(4)], lean != 0.0
+
+
+def differences(there: list[Any], where: list[np.ndarray], leaning: Any, less: Any) -> Any:
+    """The derivative of what `there` has at the places `where`; `less(a, b, s)` is (a − b)/s. f″ is a straight line
+    between knots, so that two second differences give it at the point where they begin: 2A − B."""
+    if leaning is None:
+        return less(there[0], there[1], where[0] - where[1])
+    gaps = [after - before for before, after in pairwise(where)]  # as rounding left them
+    slopes = [less(after, before, gap) for before, after, gap in zip(there, there[1:], gaps)]
+    A, B = (less(slopes[i + 1], slopes[i], 0.5 * (gaps[i] + gaps[i + 1])) for i in (0, 1))
+    return less(A, less(B, A, np.where(leaning, 1.0, np.inf)), np.ones(leaning.shape))
+
+
+def derivative_columns(term: BuiltTerm, points: Columns, name: str, order: int, column: np.ndarray) -> np.ndarray:
+    """C (r, p) with Cβ = ∂^order f/∂name^order, by differences of the basis, far closer than a standard error. Soap
+    films are straight between the nodes of their lattice, and their differences go from node to node."""
+    places, leaning = nodes(term, points, name, order, column)
+    there = [gam_effects.design(term, rows) for rows in places]
+    return differences(there, [rows[name] for rows in places], leaning, lambda a, b, s: (a - b) / s[:, None])
 
 
 def derivative_rows(fit: Gam, term: BuiltTerm, points: Columns, name: str, order: int, column: np.ndarray) -> LevelRows:
     """The same where levels are many."""
-    h = steps(term, order, column, points[name])
-    there = [shifted(points, name, by) for by in (h, 0.0 * h, -h)]
-    after, here, before = (gam_levels.term_rows(fit, term, gam_effects.completed(term, rows)) for rows in there)
-    up, down = there[0][name] - points[name], points[name] - there[2][name]
-    if order == 1:
-        return after.less(before, (up + down)[:, None])
-    return after.less(here, up[:, None]).less(here.less(before, down[:, None]), 0.5 * (up + down)[:, None])
+    places, leaning = nodes(term, points, name, order, column)
+    there = [gam_levels.term_rows(fit, term, gam_effects.completed(term, rows)) for rows in places]
+    return differences(there, [rows[name] for rows in places], leaning, lambda a, b, s: a.less(b, s[:, None]))
 
 
 def _known_slope(term: BuiltTerm, points: Columns, name: str, order: int, column: np.ndarray) -> np.ndarray | None:
@@ -184,6 +207,10 @@ def derivative(
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """See `Gam.derivative`."""
     term = fit.term(label)
+    if term.parametric:
+        raise CombinationError(
+            f"derivative() is of smooths, and {term.label} is a parametric term: its slopes are among `coefficients`."
+        )
     numeric = [name for name in term.smooth_covariates if gam_effects.is_numeric(fit.columns[name])]
     if not numeric:
         raise CombinationError(f"{term.label} has no numeric covariate to differentiate by.")

@@ -111,9 +111,17 @@ def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
 
 
 def meant(label: Any, known: Iterable[str]) -> str | None:
-    """The one of the labels that is meant: blanks count only where two labels differ by them."""
-    plain = {one.replace(" ", ""): one for one in known} | {one: one for one in known}
-    return plain.get(label) or plain.get(label.replace(" ", "")) if isinstance(label, str) else None
+    """The one of the labels that is meant: blanks count only where two labels differ by them, and x^2 or I(x^2) may
+    stand for the x ** 2 that it is read as."""
+    if not isinstance(label, str):
+        return None
+    plain = {_plain(one): one for one in known} | {one: one for one in known}
+    inner = label.strip()[2:-1] if label.strip().startswith("I(") else label
+    return plain.get(label) or plain.get(_plain(label)) or plain.get(_plain(inner))
+
+
+def _plain(label: str) -> str:
+    return label.replace(" ", "").replace("^", "**")
 
 
 def chosen(fit: Gam, terms: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> tuple[str, ...]:

@@ -331,7 +331,7 @@ class Gam:
 
         Args:
             n: how many.
-            data: a table with the formula's covariates; None for the fitted rows.
+            data: a table with the formula's covariates; None for the fitted rows. With kind="link" or "response".
             kind: "coefficients", "link" (η) or "response" (μ).
             offset: the known part of η at new rows, as in `predict`.
             unconditional: whether to include the smoothing parameters' uncertainty.

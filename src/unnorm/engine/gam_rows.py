@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.frames import Column, Table
-from ..errors import DataError, InputError, unknown
+from ..errors import DataError, InputError, listing, unknown
 from ..terms import arithmetic
 from ..terms.base import BuiltTerm, Columns
 from ..terms.levels import Category, level_name
@@ -47,7 +47,19 @@ def _labels(column: Column) -> list[str] | None:
 def covariates(table: Table, names: Iterable[str], role: str) -> dict[str, Column]:
     """The named columns, or those computed from others ("log(x)"); an unknown one is an error that lists those there
     are."""
+    names = tuple(names)
+    if names:
+        named(table, names)
     return {name: column(table, name, role) for name in names}
+
+
+def named(table: Table, names: Sequence[str]) -> None:
+    """Refuse an array without names of columns."""
+    if table.bare:
+        raise DataError(
+            f"The data must be a table with the columns {listing(names)}; got an array, whose columns have no names. "
+            "Pass a mapping from names to columns, e.g. {" + f"{names[0]!r}: values" + "}, or a data frame."
+        )
 
 
 def has(table: Table, name: str) -> bool:
@@ -137,6 +149,8 @@ def read(
         raise InputError(unknown("missing", missing, ("error", "drop")))
     if table.n == 0:
         raise DataError("The table has no rows.")
+    names = tuple(names)
+    named(table, (response, *names))
     pair = proportions(table, response)
     y = numbers(table, response, "response") if pair is None else pair[0]
     read_ = covariates(table, names, what)

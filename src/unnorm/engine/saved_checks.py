@@ -6,7 +6,7 @@ read: a fit that is read answers.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from .gam_result import Gam
 from .smoothed import Smoothed
 
 FEW = 5  # rows at which it predicts
+MOST = 1e120  # of any number of a fit: squares of sums of them are numbers
+MAY_BE_UNKNOWN = ("known",)  # a film's boundary values, nan where they are free
 _COUNTS = {"beta": "p", "edf": "p", "edf1": "p", "rho": "m", "estimated": "m", "flat": "m", "limit": "m"}
 _COUNTS |= {"gradient": "m", "hessian": "mm", "dbeta_drho": "pm"}
 _TRUTHS = ("estimated", "flat")
@@ -63,8 +65,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
 
+def _sound(values: np.ndarray) -> bool:
+    return values.dtype.kind != "f" or bool(np.all(np.abs(values) < MOST))
+
+
 def _check_rows(fit: Gam) -> None:
     n = fit.y.size
+    _demand(_sound(fit.y), "a response that no fit has")
     given = {"y": fit.y, "weights": fit.weights, "offset": fit.offset}
     for name, one in given.items():
         if one is not None:
@@ -86,7 +93,7 @@ def _check_smoothed(inner: Smoothed) -> None:
             array.dtype.kind in ("b" if name in _TRUTHS else "i" if name in _SIGNS else "fi"),
             f"{name} of type {array.dtype}",
         )
-        _demand(np.isfinite(array).all(), f"{name} is not finite")
+        _demand(_sound(array), f"{name} is not finite")
     for name in _NUMBERS:
         value = getattr(inner, name)
         lacks = name in _MAY_LACK and isinstance(value, float) and not np.isfinite(value)
@@ -118,6 +125,7 @@ def _check_blocks(inner: Smoothed) -> None:
         for block, k in zip(blocks, sizes[1:]):
             _demand(block.shape == (k, k if width is None else width) and np.isfinite(block).all(), "a level's block")
     _demand(np.isfinite(likeness.shared).all() and np.isfinite(inverse.sigma).all(), "blocks that are not finite")
+    _demand(_sound(likeness.shared) and _sound(inverse.sigma), "blocks too large to multiply")
     _demand((inverse.diagonal() > 0).all() and np.isfinite(inverse.logdet), "a variance that is not positive")
 
 
@@ -131,11 +139,24 @@ def _check_terms(fit: Gam) -> None:
         if term.factor_levels is not None:
             name, levels = term.factor_levels  # a parametric term leaves its first out
             _demand(term.own_levels.get(name, ())[-len(levels) :] == levels, f"other levels of {name!r}")
+        if is_dataclass(basis := getattr(term, "basis", None)):
+            _check_arrays(basis, term.label)
         for penalty in term.penalties:
             size = len(penalty.block)
-            _demand(np.isfinite(penalty.block).all() and 0 <= penalty.rank <= size * penalty.copies, "a penalty")
+            _demand(_sound(penalty.block) and 0 <= penalty.rank <= size * penalty.copies, "a penalty")
             root = penalty.root
             _demand(root is None or (root.ndim == 2 and root.shape[1] == size and np.isfinite(root).all()), "a root")
+
+
+def _check_arrays(part: Any, label: str) -> None:
+    """Every array of a basis holds numbers: a table of its values may lack one that no row of the data reads."""
+    for item in fields(part):
+        value = getattr(part, item.name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, np.ndarray) and item.name not in MAY_BE_UNKNOWN:
+                _demand(_sound(one), f"{label}: {item.name} holds what is no number")
+            elif is_dataclass(one) and not isinstance(one, type):
+                _check_arrays(one, label)
 
 
 def _answers(fit: Gam) -> None:

@@ -12,7 +12,9 @@ from ..engine.gam_predict import Prediction, Scale
 from ..engine.gam_result import Gam
 from ..engine.gam_saving import described, restored
 from ..engine.response import FAMILIES
-from ..errors import InputError, MissingLibraryError, listing, overhear, unknown, warn
+from ..errors import DataError, InputError, MissingLibraryError, listing, overhear, unknown, warn
+from ..terms.arithmetic import is_arithmetic, needs
+from ..terms.parser import parse
 from ..terms.specs import Term, Terms, s
 
 try:
@@ -108,7 +110,7 @@ class GAM(BaseEstimator):
             y = self._labels(y)
         names = self._names()
         columns = {name: X[:, j] for j, name in enumerate(names)}
-        formula = self.terms if self.terms is not None else _default_terms(columns, self.k)
+        formula = _default_terms(columns, self.k) if self.terms is None else _given_terms(self.terms, names)
         response = RESPONSE
         while response in columns:
             response += "_"
@@ -209,6 +211,23 @@ def _check_numbers(X: Any) -> None:
             f"GAM takes numbers, and {listing(wrong)} are categories. Encode them first (OneHotEncoder, or "
             "OrdinalEncoder and factor(…) in terms=), or use un.gam, which reads categories."
         )
+
+
+def _given_terms(given: Any, names: list[str]) -> Terms:
+    """The user's terms, of the features alone: the response stands in the same table, under a name of ours."""
+    terms = parse(given, table=True)
+    if terms.response is not None:
+        raise InputError(
+            f"terms= is the right side of a formula, as y comes with fit(X, y); got the response {terms.response!r}. "
+            "Leave it and the ~ out."
+        )
+    for column in (*terms.columns, *terms.offsets):
+        for name in needs(column) if column not in names and is_arithmetic(column) else (column,):
+            if name not in names:
+                raise DataError(
+                    f"There is no feature {name!r} (asked for by terms=); the features are {listing(names)}."
+                )
+    return terms
 
 
 def _default_terms(columns: Mapping[str, np.ndarray], k: int) -> Terms:

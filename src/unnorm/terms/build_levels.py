@@ -101,7 +101,9 @@ def random_tensor(meeting: Meeting, spec: Tensor, margins: list[Setup], factors:
     constraint, as the ridge sees every function."""
     what = spec.label
     names = tuple(name for name in spec.covariates if name not in factors)
-    if spec.function == "t2" or len(factors) != 1 or spec.bs.count("re") != 1 or spec.by is not None or not margins:
+    if spec.function == "t2":
+        raise TermError(f"{what}: t2() takes no margin with bs='re'. Use te(), whose penalties are one a margin.")
+    if len(factors) != 1 or spec.bs.count("re") != 1 or spec.by is not None or not margins:
         raise TermError(
             f"{what}: a tensor product takes one margin with bs='re', of one factor, beside numeric margins, and "
             "then no by=."

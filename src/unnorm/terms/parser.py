@@ -188,6 +188,8 @@ def _sum(tree: ast.expr, offsets: list[str] | None) -> tuple[list[Term | _Expand
     if len(pending) > _MOST:
         raise TermError(f"A formula has at most {_MOST} terms; this one has {len(pending)}.")
     for part, minus in reversed(pending):
+        while isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.UAdd):
+            part = part.operand
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and not terms:
             part, minus = part.operand, True
         if isinstance(part, ast.Constant) and type(part.value) is int and part.value in (0, 1):
