@@ -43,7 +43,8 @@ _HOPELESS = 10.0  # nats above the fit on its working model at which the criteri
 _LEVEL = 1e-5  # nats by which a minimum is below its neighbours: less is rounding, far out where nothing changes
 _ROUNDS = 3  # what one parameter does may bring another back from its limit
 _MOST = 4  # restarts at minima along single parameters
-_FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
+_FURTHER, _WIDER = 12.0, 2  # by which the bounds of ρ are moved out, where the criterion still falls towards them; and
+# how often: with counts of 10⁵ that nothing explains λ is 10⁻¹⁵ of the information
 _LESS = (7.0, 14.0)  # log of the factors by which λ_j is divided to see whether the criterion falls without end
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
 _ROUGH = np.array([-17.0, -14.0, -11.0])  # and below it: where rows are few, or some λ_j is there: the data are steep
@@ -90,19 +91,23 @@ def _further(problem: PenalisedRows, criterion: Criterion, found: Found, toleran
     the information at the start, which may be e²⁰ times that at the estimate (rows far from the data, means 0 or 1)."""
     from .outer import lower
 
-    beta, rho = found.at.state.beta, found.at.state.rho
-    if not _at_bound(found, problem.free).any():
-        return found
-    nothing = np.full(rho.shape, -np.inf)
-    if separating(problem.design, problem.rows, problem.family, nothing, [beta]) is not None:
-        return found  # without the penalties there is no maximum: the criterion falls without end
-    low, high = found.bounds
-    wider = replace(found, bounds=(low - _FURTHER, high + _FURTHER))
-    try:
-        other = lower(problem, criterion, wider, rho, tolerance, most, lambda _: False)
-    except EstimationError:
-        return found
-    return other if other.at.value < found.at.value else found
+    for _ in range(_WIDER):
+        beta, rho = found.at.state.beta, found.at.state.rho
+        if not _at_bound(found, problem.free).any():
+            return found
+        nothing = np.full(rho.shape, -np.inf)
+        if separating(problem.design, problem.rows, problem.family, nothing, [beta]) is not None:
+            return found  # without the penalties there is no maximum: the criterion falls without end
+        low, high = found.bounds
+        wider = replace(found, bounds=(low - _FURTHER, high + _FURTHER))
+        try:
+            other = lower(problem, criterion, wider, rho, tolerance, most, lambda _: False)
+        except EstimationError:
+            return found
+        if not other.at.value < found.at.value:
+            return found
+        found = other
+    return found
 
 
 def _back(found: Found, at_limit: np.ndarray, start: np.ndarray) -> Callable[[np.ndarray], bool]:
