@@ -287,3 +287,19 @@ def test_where_cores_may_not_be_chosen_brief_tasks_run_as_others(monkeypatch: py
     assert threads.run_tasks(lambda i: i * i, [(i,) for i in range(5)], 2, brief=True) == [0, 1, 4, 9, 16]
     monkeypatch.setattr(threads, "_core_now", lambda: lambda: -1)
     assert threads.run_tasks(lambda i: i * i, [(i,) for i in range(5)], 2, brief=True) == [0, 1, 4, 9, 16]
+
+
+def test_of_several_errors_the_first_task_s_is_raised_and_no_task_begins_after_one() -> None:
+    failed, begun = threading.Event(), []
+
+    def task(i: int) -> None:
+        begun.append(i)
+        if i == 0:
+            failed.wait(20)  # the second fails before the first
+        elif i == 1:
+            failed.set()
+        raise ValueError(f"task {i}")
+
+    with pytest.raises(ValueError, match="task 0"):
+        threads.run_tasks(task, [(i,) for i in range(20)], 2)
+    assert len(begun) <= 3  # a thread may take a number before it hears of the error

@@ -17,7 +17,7 @@ from unnorm.engine.descent import converged_at
 from unnorm.engine.outer import Clock, Iteration, PenalisedRows
 from unnorm.engine.segment import ResponseRows
 from unnorm.engine.separation import searched, separating
-from unnorm.errors import NoEstimateError
+from unnorm.errors import NoEstimateError, UnnormWarning
 from unnorm.terms.parser import parse
 
 HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
@@ -333,3 +333,15 @@ def test_one_row_among_thousands_is_enough_to_separate():
     y = (rng.random(4_000) < 0.5).astype(float)
     found = searched(design("linear(x) + linear(z)", {"x": x, "z": z}), ResponseRows(y, none, none), "binomial")
     assert found is not None
+
+
+def test_a_criterion_that_is_some_nats_lower_with_hardly_any_smoothing_is_no_optimum():
+    """By 4 to 6 nats here: too few to be sure of a lower minimum, enough not to trust the one that was found."""
+    rng = np.random.default_rng(503)
+    x, z = rng.normal(size=60), rng.normal(size=60)
+    table = {"x": x, "z": z, "b": (x + 0.2 * z + 0.3 * rng.normal(size=60) > 0.1).astype(float)}
+    with pytest.warns(UnnormWarning, match="still falls"):
+        fit = un.gam("b ~ s(x) + s(z)", table, family="binomial")
+    assert not fit.smoothed.converged
+    lower = un.gam("b ~ s(x) + s(z)", table, family="binomial", sp=[1e-7, 1e-7]).score
+    assert fit.score - 30.0 < lower < fit.score - 3.0
