@@ -243,10 +243,11 @@ def test_rows_with_a_maximum_of_their_own_leave_some_directions():
     np.testing.assert_allclose(found / np.abs(found).max(), [0.0, -1.0, 0.0], atol=1e-8)
 
 
-def test_newton_ends_where_its_steps_gain_rounding_alone():
+@pytest.mark.parametrize("short", [5.0, 3.0])
+def test_newton_ends_where_its_steps_gain_rounding_alone(short):
     """A short step in a wide window: η is −10⁴ far out, and rounding is worth more nats than what is asked for."""
     rng = np.random.default_rng(1)
-    near, far = np.hypot(*rng.normal(scale=5.0, size=(2, 10_000))), 1000 * np.sqrt(rng.random(100_000))
+    near, far = np.hypot(*rng.normal(scale=short, size=(2, 10_000))), 1000 * np.sqrt(rng.random(100_000))
     r, y = np.concatenate([near, far]), np.repeat([1.0, 0.0], [near.size, far.size])
     d, none = design("s(r, k=10)", {"r": r}), np.empty(0)
     fit = smooth_fit(d, y, threads=1)
