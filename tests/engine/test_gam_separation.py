@@ -346,3 +346,18 @@ def test_a_criterion_that_is_some_nats_lower_with_hardly_any_smoothing_is_no_opt
     assert not fit.smoothed.converged
     lower = un.gam("b ~ s(x) + s(z)", table, family="binomial", sp=[1e-7, 1e-7]).score
     assert fit.score - 30.0 < lower < fit.score - 3.0
+
+
+def test_where_every_smoothing_parameter_is_infinite_the_doubt_is_said_too():
+    """Nearly separated rows whose straight line is a minimum, 10 nats above the criterion with hardly any smoothing."""
+    rng = np.random.default_rng(302)
+    x, g = rng.normal(size=60).round(3), rng.integers(0, 5, 60).astype(str)
+    y = (x > 0.3).astype(float)
+    for i in np.argsort(np.abs(x - 0.3))[[2, 5]]:
+        y[i] = 1.0 - y[i]
+    table = {"x": x, "g": g, "y": y}
+    with pytest.warns(UnnormWarning, match=r"still falls as the smoothing parameter of s\(x\), s\(g\) goes to zero"):
+        fit = un.gam("y ~ s(x) + s(g, bs='re')", table, family="binomial")
+    assert not fit.smoothed.converged
+    assert fit.edf["s(x)"] + fit.edf["s(g)"] == pytest.approx(1.0, abs=0.01)
+    assert un.gam("y ~ s(x) + s(g, bs='re')", table, family="binomial", sp=[9.5, 1e-6]).score < fit.score - 10.0
