@@ -229,6 +229,40 @@ def test_between_brief_tasks_threads_stay_off_the_callers_core(monkeypatch: pyte
 
 
 @several_cores
+def test_threads_follow_a_caller_who_is_given_more_cores() -> None:
+    """Threads that were started by a caller on one core, or were moved since."""
+    before, met = os.sched_getaffinity(0), threading.Barrier(3, timeout=20)
+
+    def where() -> list[set[int]]:
+        return threads.run_tasks(lambda _: (met.wait(), os.sched_getaffinity(0))[1], [(0,), (1,), (2,)], 3)
+
+    threads.pool.cache_clear()
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert where() == [{min(before)}] * 3
+    finally:
+        os.sched_setaffinity(0, before)
+    assert where() == [before] * 3
+
+
+@several_cores
+def test_ctrl_c_as_cores_are_given_back_leaves_later_tasks_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, choose, here = os.sched_getaffinity(0), os.sched_setaffinity, threading.current_thread()
+
+    def interrupted(pid: int, cores: set[int]) -> None:
+        choose(pid, cores)
+        if threading.current_thread() is here and cores == before:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sched_setaffinity", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            threads.run_tasks(abs, [(0,), (1,)], 2, brief=True)
+    met = threading.Barrier(2, timeout=20)
+    threads.run_tasks(lambda _: met.wait(), [(0,), (1,)], 2)  # in one thread it would break
+
+
+@several_cores
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_brief_task_that_fails_leaves_cores_as_they_were(error: type[BaseException]) -> None:
     before, met = os.sched_getaffinity(0), threading.Barrier(2, timeout=60)
@@ -253,3 +287,19 @@ def test_where_cores_may_not_be_chosen_brief_tasks_run_as_others(monkeypatch: py
     assert threads.run_tasks(lambda i: i * i, [(i,) for i in range(5)], 2, brief=True) == [0, 1, 4, 9, 16]
     monkeypatch.setattr(threads, "_core_now", lambda: lambda: -1)
     assert threads.run_tasks(lambda i: i * i, [(i,) for i in range(5)], 2, brief=True) == [0, 1, 4, 9, 16]
+
+
+def test_of_several_errors_the_first_task_s_is_raised_and_no_task_begins_after_one() -> None:
+    failed, begun = threading.Event(), []
+
+    def task(i: int) -> None:
+        begun.append(i)
+        if i == 0:
+            failed.wait(20)  # the second fails before the first
+        elif i == 1:
+            failed.set()
+        raise ValueError(f"task {i}")
+
+    with pytest.raises(ValueError, match="task 0"):
+        threads.run_tasks(task, [(i,) for i in range(20)], 2)
+    assert len(begun) <= 3  # a thread may take a number before it hears of the error

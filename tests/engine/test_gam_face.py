@@ -505,6 +505,8 @@ def test_a_smoothing_parameter_of_none_is_estimated():
     table = {"x": x, "z": rng.random(90), "y": np.sin(5 * x) + 0.2 * rng.normal(size=90)}
     free, some = un.gam("y ~ s(x) + s(z)", table, sp=[None, 2.0]), un.gam("y ~ s(x) + s(z)", table, sp=[-1, 2.0])
     assert free.sp == some.sp
+    for none in (None, -1):
+        assert un.gam("y ~ s(x) + s(z)", table, sp={"s(x)": none, "s(z)": 2.0}).sp == some.sp
 
 
 def test_tables_of_terms_keep_the_index():

@@ -330,3 +330,13 @@ def test_concurvity_where_the_others_are_collinear_and_one_hardly_differs():
     left = y - X[:, :4] @ np.linalg.lstsq(X[:, :4], y, rcond=None)[0]
     assert found["one"].observed == pytest.approx(1.0 - left @ left / (y @ y), abs=1e-6)
     assert found["one"].observed > 0.7
+
+
+def test_rows_that_are_no_numbers_do_not_widen_a_band():
+    rng = np.random.default_rng(3)
+    C, root = rng.normal(size=(6, 3)), rng.normal(size=(3, 3))
+    apart = np.insert(C, [0, 2, 6], np.nan, axis=0)
+    widths = [
+        inference.simultaneous_multiplier(rows, root @ root.T, 0.9, np.random.default_rng(1)) for rows in (C, apart)
+    ]
+    assert widths[0] == widths[1]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.errors import UnnormWarning
 
 FORMULAS = [
     "te(x, z, by=g, k=3) + g",
@@ -59,3 +60,21 @@ def test_a_combination_with_one_new_level_has_no_effect(table, formula, new):
     assert effect[1] == 0.0
     assert effect[[0, 2]] == pytest.approx(next(iter(known.values())))
     assert np.abs(effect[[0, 2]]).min() > 0.0
+
+
+@pytest.mark.parametrize("levels", [6, 60])
+def test_a_new_level_of_curves_has_their_mean(levels):
+    """Few levels are columns like others, many are not: neither gives a new level the last one's curve."""
+    rng = np.random.default_rng(5)
+    x, g = rng.random(600), np.arange(600) % levels
+    table = {"x": x, "z": rng.random(600), "g": [f"g{i:02}" for i in g]}
+    table["y"] = np.sin(6 * x) + np.cos(5 * x + g) + g / levels + 0.2 * rng.normal(size=600)
+    fit = un.gam("y ~ s(z) + s(x, g, bs='fs', k=5)", table)
+    assert fit.smoothed.wide == (levels > 6)
+    new = {"x": x[:3], "z": table["z"][:3], "g": ["new"] * 3}
+    without = fit.predict(new, exclude="s(x,g)", se=False)
+    with pytest.warns(UnnormWarning, match="3 of 3 rows have levels that were not in the data"):
+        found = fit.predict(new, se=False)
+    np.testing.assert_allclose(found, without, rtol=1e-12)
+    with pytest.warns(UnnormWarning):
+        assert not np.any(fit.predict(new, kind="terms", se=False)["s(x,g)"])

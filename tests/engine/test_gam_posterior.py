@@ -156,6 +156,28 @@ def test_derivatives_far_from_zero():
     np.testing.assert_allclose(far["se"], near["se"], rtol=1e-5)
 
 
+def test_second_derivatives_far_from_zero():
+    rng = np.random.default_rng(4)
+    x, at, far = rng.integers(0, 2**20, 300) / 2**20, np.arange(1, 50) / 64, 2.0**30  # whose sums are exact
+    y = np.sin(5 * x) + 0.1 * rng.standard_normal(300)
+    here, there = (
+        un.gam("y ~ s(x, bs='cr')", {"x": x + by, "y": y}, sp=[0.1]).derivative("s(x)", at + by, order=2)["estimate"]
+        for by in (0.0, far)
+    )
+    np.testing.assert_allclose(there, here, atol=1e-5 * np.abs(here).max())
+
+
+def test_second_derivatives_at_the_edge_of_the_dense_part():
+    """Where values are dense on one side alone, it is that side which says how far a step may go."""
+    rng = np.random.default_rng(4)
+    x = np.sort(np.concatenate([rng.uniform(0.0, 0.02, 300), rng.uniform(0.02, 10.0, 60)]))
+    fit = un.gam("y ~ s(x, bs='cr', k=25)", {"x": x, "y": np.sin(250 * x) * (x < 0.02) + 0.05 * rng.normal(size=360)})
+    at, h = x[295:300], 2e-6
+    before, here, after = (fit.predict({"x": at + by}, se=False) for by in (-h, 0.0, h))
+    found = fit.derivative("s(x)", at=at, order=2)["estimate"]
+    np.testing.assert_allclose(found, (after - 2 * here + before) / h**2, rtol=1e-4)
+
+
 def test_what_has_no_derivative_or_difference_says_so():
     fit = un.gam("y ~ s(x1) + s(x2) + s(g, bs='re')", rows())
     with pytest.raises(CombinationError, match="no numeric covariate"):

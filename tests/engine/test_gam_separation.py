@@ -17,7 +17,7 @@ from unnorm.engine.descent import converged_at
 from unnorm.engine.outer import Clock, Iteration, PenalisedRows
 from unnorm.engine.segment import ResponseRows
 from unnorm.engine.separation import searched, separating
-from unnorm.errors import NoEstimateError
+from unnorm.errors import NoEstimateError, UnnormWarning
 from unnorm.terms.parser import parse
 
 HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
@@ -243,10 +243,11 @@ def test_rows_with_a_maximum_of_their_own_leave_some_directions():
     np.testing.assert_allclose(found / np.abs(found).max(), [0.0, -1.0, 0.0], atol=1e-8)
 
 
-def test_newton_ends_where_its_steps_gain_rounding_alone():
+@pytest.mark.parametrize("short", [5.0, 3.0])
+def test_newton_ends_where_its_steps_gain_rounding_alone(short):
     """A short step in a wide window: η is −10⁴ far out, and rounding is worth more nats than what is asked for."""
     rng = np.random.default_rng(1)
-    near, far = np.hypot(*rng.normal(scale=5.0, size=(2, 10_000))), 1000 * np.sqrt(rng.random(100_000))
+    near, far = np.hypot(*rng.normal(scale=short, size=(2, 10_000))), 1000 * np.sqrt(rng.random(100_000))
     r, y = np.concatenate([near, far]), np.repeat([1.0, 0.0], [near.size, far.size])
     d, none = design("s(r, k=10)", {"r": r}), np.empty(0)
     fit = smooth_fit(d, y, threads=1)
@@ -333,3 +334,30 @@ def test_one_row_among_thousands_is_enough_to_separate():
     y = (rng.random(4_000) < 0.5).astype(float)
     found = searched(design("linear(x) + linear(z)", {"x": x, "z": z}), ResponseRows(y, none, none), "binomial")
     assert found is not None
+
+
+def test_a_criterion_that_is_some_nats_lower_with_hardly_any_smoothing_is_no_optimum():
+    """By 4 to 6 nats here: too few to be sure of a lower minimum, enough not to trust the one that was found."""
+    rng = np.random.default_rng(503)
+    x, z = rng.normal(size=60), rng.normal(size=60)
+    table = {"x": x, "z": z, "b": (x + 0.2 * z + 0.3 * rng.normal(size=60) > 0.1).astype(float)}
+    with pytest.warns(UnnormWarning, match="still falls"):
+        fit = un.gam("b ~ s(x) + s(z)", table, family="binomial")
+    assert not fit.smoothed.converged
+    lower = un.gam("b ~ s(x) + s(z)", table, family="binomial", sp=[1e-7, 1e-7]).score
+    assert fit.score - 30.0 < lower < fit.score - 3.0
+
+
+def test_where_every_smoothing_parameter_is_infinite_the_doubt_is_said_too():
+    """Nearly separated rows whose straight line is a minimum, 10 nats above the criterion with hardly any smoothing."""
+    rng = np.random.default_rng(302)
+    x, g = rng.normal(size=60).round(3), rng.integers(0, 5, 60).astype(str)
+    y = (x > 0.3).astype(float)
+    for i in np.argsort(np.abs(x - 0.3))[[2, 5]]:
+        y[i] = 1.0 - y[i]
+    table = {"x": x, "g": g, "y": y}
+    with pytest.warns(UnnormWarning, match=r"still falls as the smoothing parameter of s\(x\), s\(g\) goes to zero"):
+        fit = un.gam("y ~ s(x) + s(g, bs='re')", table, family="binomial")
+    assert not fit.smoothed.converged
+    assert fit.edf["s(x)"] + fit.edf["s(g)"] == pytest.approx(1.0, abs=0.01)
+    assert un.gam("y ~ s(x) + s(g, bs='re')", table, family="binomial", sp=[9.5, 1e-6]).score < fit.score - 10.0

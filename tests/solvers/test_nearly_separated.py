@@ -1,5 +1,7 @@
 """Steps that are short in a wide window, against uniform points: information vanishes at light penalties."""
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,3 +50,34 @@ def test_where_nothing_can_be_inverted_it_is_said(monkeypatch):
         _fitted("s(step, k=5)", obs, 5)
     with pytest.raises(EstimationError, match="Lower k, or give smoothing="):
         _fitted("s(step, k=5)", obs, 5, smoothing=un.Smoothing(sp={"s(step)": 1.0}))
+
+
+def test_where_a_first_penalty_is_too_light_those_that_were_given_stay(monkeypatch):
+    inverse, asked = penalised._inverse, []
+
+    def at_first_none(matrix: np.ndarray) -> np.ndarray | None:
+        asked.append(matrix)
+        return None if len(asked) <= 2 else inverse(matrix)
+
+    obs, terms = _steps(0, 60, 0.2), "s(step, k=5) + s(angle, bs='cc', k=5)"
+    given = un.Smoothing(sp={"s(angle)": 2.0})
+    plain = _fitted(terms, obs, 5, smoothing=given)
+    monkeypatch.setattr(penalised, "_inverse", at_first_none)
+    fit = _fitted(terms, obs, 5, smoothing=given)
+    assert len(asked) > 2
+    assert fit.smooths is not None
+    assert plain.smooths is not None
+    assert fit.smooths.sp["s(angle)"] == 2.0
+    assert fit.smooths.score == pytest.approx(plain.smooths.score, abs=1e-3)
+
+
+def test_an_end_whose_estimate_was_not_reached_keeps_its_reason():
+    nothing: Any = None
+    end = penalised._End(*[nothing] * 6, converged=False, reason="stopped", updates=3, score=1.0, joint=nothing)
+    step: Any = SimpleNamespace(gain=1e-6)
+    assert penalised._ended(end, step, []) is end
+    reached = penalised._ended(replace(end, converged=True), step, [])
+    assert reached.reason == "the last step in the smoothing parameters would gain 1e-06"
+    falling = penalised._ended(end, step, ["s(x)"])
+    assert not falling.converged
+    assert "s(x) goes to zero" in falling.reason

@@ -66,3 +66,14 @@ def test_a_smooth_beside_those_of_levels_keeps_its_functions(saved):
 def test_a_smooth_by_a_factor_of_one_level_is_refused(formula):
     with pytest.raises(TermError, match=r":uone has no function that the other smooths"):
         parse(formula).build({**rows(), "u": np.repeat("one", 240)})
+
+
+def test_functions_that_two_bases_share_are_found_far_from_zero_too():
+    """The straight line of cr and of P-splines: rounding leaves 1e-10 of it at 10⁷ times its range."""
+    rng = np.random.default_rng(3)
+    columns = {"x": rng.random(300), "g": rng.choice(["a", "b"], 300)}
+    near, far = (
+        [term.size for term in parse("s(x, k=5, bs='cr') + s(x, by=g, bs='ps')").build(some)]
+        for some in (columns, {**columns, "x": columns["x"] + 1e7})
+    )
+    assert near == far

@@ -204,6 +204,7 @@ def test_known_values_are_part_of_the_term_everywhere():
         np.testing.assert_allclose(fit.predict(rows, se=False, terms="s(x,y)"), effect, atol=1e-8)
         drawn = fit.draws(3, rows, kind="link", terms="x", rng=1)
         np.testing.assert_allclose(drawn, np.outer(fit.draws(3, rng=1)[:, -1], at["x"]), atol=1e-8)
+    np.testing.assert_allclose(fit.predict(se=False, offset=0.5), fit.linear_predictor + 0.5, atol=1e-8)
     np.testing.assert_allclose(fit.term_values("s(x,y)"), fit.effect("s(x,y)", at=data)["estimate"], atol=1e-8)
     h, inside = 1 / 49, {"x": np.array([0.3, 0.5, 0.7]), "y": np.array([0.4, 0.5, 0.6])}
     low, high = (fit.effect("s(x,y)", at={**inside, "x": inside["x"] + by})["estimate"] for by in (-h, h))

@@ -11,7 +11,7 @@ import pytest
 from scipy.interpolate import BSpline
 
 from unnorm.errors import DataError, TermError, UnnormWarning
-from unnorm.terms import Terms, factor, from_dict, parse, s, te
+from unnorm.terms import Terms, factor, from_dict, linear, parse, s, te
 
 RNG = np.random.default_rng(8)
 N = 400
@@ -368,3 +368,13 @@ def test_cyclic_knots_do_not_depend_on_the_rows():
     for other in spans[1:]:  # centring moves the constant only
         fitted = spans[0] @ np.linalg.lstsq(spans[0], other, rcond=None)[0]
         np.testing.assert_allclose(fitted, other, atol=1e-10)
+
+
+def test_terms_come_in_the_order_of_the_formula_whichever_is_set_up_first() -> None:
+    built = parse("s(x, k=4) + g + s(z, k=12) + te(x, y, k=3) + w + s(y, k=6)").build(COLUMNS)
+    assert [term.label for term in built] == ["s(x)", "g", "s(z)", "te(x,y)", "w", "s(y)"]
+
+
+def test_a_column_called_as_the_intercept_is_no_term() -> None:
+    with pytest.raises(TermError, match="Rename the column"):
+        Terms((linear("(Intercept)"),)).build({"(Intercept)": COLUMNS["x"]})

@@ -18,7 +18,7 @@ POOL, WITHIN = "unnorm-rows", "unnorm-within"
 TURN = 2e-4  # seconds that a thread may keep the interpreter while another waits for it: see `quick_turns`
 BRIEF = 200_000  # rows up to which a pass takes some milliseconds: see `run_tasks`
 # .depth: calls of `run_tasks` that the thread is inside of; .alone: in `on_one_core`; .allowed: its cores, where it is
-# kept on one of them or off one; .left_to: of a thread of the pool, the cores that brief tasks have left it
+# kept on one of them or off one
 _here = threading.local()
 
 
@@ -161,13 +161,15 @@ def _kept(core: int, allowed: set[int], on: bool) -> Iterator[None]:
     try:
         if on:
             _use(some)
-        elif apart or hasattr(_here, "left_to"):
+        else:
             _leave(some if apart else allowed)
         yield
     finally:
-        if on:
-            _use(allowed)
-        _here.allowed = None
+        try:
+            if on:
+                _use(allowed)
+        finally:  # a second Ctrl-C
+            _here.allowed = None
 
 
 def _use(some: set[int]) -> None:
@@ -179,10 +181,10 @@ def _use(some: set[int]) -> None:
 def _leave(some: set[int]) -> None:
     """A thread of the pool uses these cores until a task asks for others: were it let go after each task, the next one
     would wake it on the caller's core again, which it must take from the caller and leave. One subject of the paper's
-    after a pause: 26.1 ms so, 24.2 with what is left (mean of the medians of ten processes, in turn)."""
-    if getattr(_here, "left_to", None) != some:
+    after a pause: 26.1 ms so, 24.2 with what is left (mean of the medians of ten processes, in turn). The system is
+    asked what it has: a user may have changed that, and threads have the cores of the caller that started them."""
+    if some and os.sched_getaffinity(0) != some:  # none: the system does not say
         _use(some)
-        _here.left_to = some
 
 
 @cache

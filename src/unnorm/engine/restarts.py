@@ -470,13 +470,16 @@ def _lower_without(problem: PenalisedRows, criterion: Criterion, found: Found) -
 def _judged(problem: PenalisedRows, criterion: Criterion, found: Found) -> Found:
     held = _at_bound(found, problem.free) | _unpenalised(problem, found)
     held = held if held.any() else _falling(problem, criterion, found)
-    if not held.any() and _lower_without(problem, criterion, found):
-        held = problem.free & (limits(found, problem.free) <= 0)
+    less = not held.any() and _lower_without(problem, criterion, found)
+    if less:
+        finite = problem.free & (limits(found, problem.free) <= 0)
+        held = finite if finite.any() else problem.free
     held = np.flatnonzero(held)
     if held.size == 0:
         return found
     labels = [problem.design.penalties.labels[j] for j in held]
-    end = "infinity" if found.at.state.rho[held[0]] >= found.bounds[1][held[0]] - 1e-6 else "zero"
+    most = not less and found.at.state.rho[held[0]] >= found.bounds[1][held[0]] - 1e-6
+    end = "infinity" if most else "zero"
     reason = (
         f"The criterion still falls as the smoothing parameter of {', '.join(labels)} goes to {end}: the rows are "
         "(nearly) separated, or the term has too many functions for them. Lower its k, or fix sp."
