@@ -223,7 +223,7 @@ def test_between_brief_tasks_threads_stay_off_the_callers_core(monkeypatch: pyte
     monkeypatch.setattr(threads, "_core_now", lambda: lambda: min(before))  # the caller is always there
     for _ in range(5):
         threads.run_tasks(lambda _: met.wait(), [(0,), (1,)], 2, brief=True)
-    assert sum(name.startswith(threads.POOL) for name in asked) <= 1
+    assert sum(name.startswith(threads.POOL) for name in asked) <= 2  # either thread of the pool, once
     whole = threads.run_tasks(lambda _: (met.wait(), os.sched_getaffinity(0))[1], [(0,), (1,)], 2)
     assert whole == [before, before]  # a task that is not brief may use all cores, and start threads that do
 
