@@ -194,3 +194,11 @@ def test_main_effects_come_before_their_products():
     assert str(parse("y ~ a*b*c")) == "y ~ a + b + c + a:b + a:c + b:c + a:b:c"
     assert not parse("y ~ s(a) + (s(b) - 1)").intercept
     assert parse("y ~ s(a) + (s(b) + s(c))").intercept
+
+
+def test_terms_may_be_summed():
+    whole = sum([s("x"), factor("g"), s("z", k=5)])
+    assert isinstance(whole, Terms)
+    assert whole == s("x") + factor("g") + s("z", k=5)
+    with pytest.raises(TypeError):
+        sum([s("x")], 1)  # pyright: ignore

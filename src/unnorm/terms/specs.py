@@ -31,6 +31,9 @@ class Term(ABC):
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
 
+    def __radd__(self, other: int) -> Terms:  # sum([s("x"), s("z")]) begins with 0
+        return Terms((self,)) if type(other) is int and other == 0 else NotImplemented
+
     @property
     @abstractmethod
     def label(self) -> str:
