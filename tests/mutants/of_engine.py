@@ -61,8 +61,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "a minimum beside a fall without end is called converged",
         ),
         (
-            "if not held.any() and _lower_without(problem, criterion, found):",
-            "if False:",
+            "less = not held.any() and _lower_without(problem, criterion, found)",
+            "less = False",
             "a minimum above what all small smoothing parameters give is called converged",
         ),
         (

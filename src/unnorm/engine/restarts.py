@@ -287,47 +287,42 @@ def _taken_over(
 def _left_out(
     problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
-    """Every λ of one term infinite and all others in balance, from where the working model is minimised: a term with
-    several λ may take over what another says only if all of them move."""
-    from .outer import minimise
-
-    penalties, out = problem.design.penalties, []
-    terms = {group.which for group in penalties.groups if problem.free[list(group.which)].all()}
+    """Every λ of one term infinite and all others in balance: a term with several λ may take over what another says
+    only if all of them move."""
+    terms = {group.which for group in problem.design.penalties.groups if problem.free[list(group.which)].all()}
     if len(terms) < 2 or all(len(term) == 1 for term in terms):
         return []
-    for term in terms:
-        start = np.where(problem.free, centre, found.at.state.rho)
+    starts = [np.where(problem.free, centre, found.at.state.rho) for _ in terms]
+    for start, term in zip(starts, terms):
         start[list(term)] += _GRID[-1]
-        try:
-            end = criterion.full(found.working, penalties, start)
-            for steps in (_GLANCE, _DOWN):  # the first few say whether it is worth the rest
-                end = minimise(
-                    criterion, found.working, penalties, end, problem.free, found.bounds, np.inf, _BETTER, steps
-                )
-                if end.value > found.at.value + _WORTH:
-                    break
-        except Singular:
-            continue
-        if end.value < found.at.value - _SLIGHTLY:
-            out.append((end.value, end.state.rho))
-    return sorted(out, key=lambda one: one[0])[:1]
+    return _ended(problem, criterion, found, starts, (_GLANCE, _DOWN))  # the first few say if it is worth the rest
 
 
 def _afresh(
     problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
-    """All λ in balance with the data at once, or smaller, from where the working model is minimised: what several
-    terms say together, none shows while the others are as they are."""
+    """All λ in balance with the data at once, or smaller: what several terms say together, none shows while the others
+    are as they are."""
+    starts = [np.where(problem.free, centre + shift, found.at.state.rho) for shift in _SHIFTS]
+    return _ended(problem, criterion, found, starts, (_DOWN,))
+
+
+def _ended(
+    problem: PenalisedRows, criterion: Criterion, found: Found, starts: list[np.ndarray], steps: tuple[int, ...]
+) -> list[tuple[float, np.ndarray]]:
+    """The best of where the working model's criterion is minimised from each start, where that is below the fit."""
     from .outer import minimise
 
     penalties, out = problem.design.penalties, []
-    for shift in _SHIFTS:
-        start = np.where(problem.free, centre + shift, found.at.state.rho)
+    for start in starts:
         try:
-            start = criterion.full(found.working, penalties, start)
-            end = minimise(
-                criterion, found.working, penalties, start, problem.free, found.bounds, np.inf, _BETTER, _DOWN
-            )
+            end = criterion.full(found.working, penalties, start)
+            for most in steps:
+                end = minimise(
+                    criterion, found.working, penalties, end, problem.free, found.bounds, np.inf, _BETTER, most
+                )
+                if end.value > found.at.value + _WORTH:
+                    break
         except Singular:
             continue
         if end.value < found.at.value - _SLIGHTLY:
