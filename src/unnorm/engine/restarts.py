@@ -47,7 +47,7 @@ _FURTHER, _WIDER = 12.0, 2  # by which the bounds of ρ are moved out, where the
 # how often: with counts of 10⁵ that nothing explains λ is 10⁻¹⁵ of the information
 _LESS = (7.0, 14.0)  # log of the factors by which λ_j is divided to see whether the criterion falls without end
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
-_ROUGH = np.array([-17.0, -14.0, -11.0])  # and below it: where rows are few, or some λ_j is there: the data are steep
+_ROUGH = np.array([-19.0, -17.0, -14.0, -11.0])  # and below it: where rows are few, or some λ_j is there: steep data
 _TOGETHER = (-3.0, -5.5, -8.0, -11.0, -14.0)  # ρ − centre of all λ_j: the terms follow rows whose means are extreme
 _PLAN = np.linspace(-8.0, 10.0, 10)  # ρ − centre of two penalties of one term
 _GRID = np.linspace(-8.0, 13.0, 8)  # ρ − centre at which the criterion is asked
