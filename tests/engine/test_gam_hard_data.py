@@ -293,3 +293,33 @@ def test_large_counts_that_nothing_explains(formula, score):
     fit = un.gam(formula, {"x": x, "z": z, "v": v, "y": y}, family="poisson")
     assert fit.converged
     assert fit.score == pytest.approx(score, abs=0.05)
+
+
+def known_to_four_digits(n):
+    rng = np.random.default_rng(1)
+    x = rng.random(n)
+    return rng, x, np.sin(9 * x) + 0.3 * np.sin(30 * x)
+
+
+def test_what_rows_know_is_in_their_weights_and_offsets_too():
+    rng, x, eta = known_to_four_digits(8_000)
+    data = {"x": x, "few": rng.poisson(np.exp(eta)).astype(float), "many": rng.poisson(1e5 * np.exp(eta)).astype(float)}
+    options: dict = {"data": data, "family": "poisson"}
+    assert not un.gam("few ~ s(x, k=20)", **options).smoothed.design.exact
+    assert un.gam("few ~ s(x, k=20)", weights=np.full(8_000, 1e5), **options).smoothed.design.exact
+    assert un.gam("many ~ s(x, k=20)", offset=np.full(8_000, np.log(1e5)), **options).smoothed.design.exact
+
+
+def test_columns_are_exact_where_a_curve_too_smooth_for_the_rows_makes_them_worth_nats():
+    """.0005 standard errors, and .04 nats."""
+    rng, x, eta = known_to_four_digits(800)
+    y = rng.poisson(1e5 * np.exp(eta)).astype(float)
+    assert un.gam("y ~ s(x, k=20)", {"x": x, "y": y}, family="poisson").smoothed.design.exact
+
+
+def test_rows_that_the_design_has_in_another_order_are_compared_with_themselves():
+    rng, x, eta = known_to_four_digits(1_500)
+    g = rng.choice(["a", "b"], 1_500)
+    fit = un.gam("y ~ g + s(x, by=g)", {"x": x, "g": g, "y": eta + rng.normal(size=1_500)})
+    assert max(fit.smoothed.design.errors.values()) > 1e-9
+    assert not fit.smoothed.design.exact

@@ -439,9 +439,13 @@ class Design:
         if self.elsewhere is not None:
             some, response, count = self.elsewhere.every(every)
             return replace(self, elsewhere=some, rows=count), response
-        first = np.cumsum([0, *(segment.runs for segment in self.segments)])
-        part, taken = self.take(lambda k, segment: np.arange(-first[k] % every, segment.runs, every))
+        part, taken = self.every(every)
         return part, ResponseRows(*(a[taken] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
+
+    def every(self, k: int) -> tuple[Design, np.ndarray]:
+        """The design on every k-th run only, counted over all segments; and its rows' places in this design's order."""
+        first = np.cumsum([0, *(segment.runs for segment in self.segments)])
+        return self.take(lambda i, segment: np.arange(-first[i] % k, segment.runs, k))
 
     def remaining(self, rows: ResponseRows, beta: np.ndarray, threads: int = 1) -> tuple[Design, ResponseRows]:
         """The design, and the rows with y − Xβ (β flat) in place of y."""

@@ -20,7 +20,7 @@ _APART = 0.02  # standard errors, rms over the rows, by which they may move the 
 _NATS = 0.01  # by which they may move the likelihood: as much as the search for minima looks at
 _FEW = 5_000  # rows up to which it is asked too, and all of them are measured
 _SOME = 2_000  # of more rows
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # relative errors of columns that are none
 _WIDE = 500  # columns of a term up to which it is measured
 
 
@@ -40,9 +40,7 @@ def too_coarse(
     few = design.rows <= _FEW
     if not coarse or (most**2 <= enough and not few):
         return False
-    every = 1 if few else design.rows // _SOME
-    begin = np.cumsum([0, *(segment.runs for segment in design.segments)])
-    part, taken = design.take(lambda k, segment: np.arange(-begin[k] % every, segment.runs, every))
+    part, taken = design.every(1 if few else design.rows // _SOME)
     rows = taken if design.order is None else design.order[taken]
     some = {name: np.asarray(column)[rows] for name, column in columns.items()}
     apart = part.predict(design.to_flat(approximate))
