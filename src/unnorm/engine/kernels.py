@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._base.cached import inner, njit
+from .block_products import add_products, padded
 from .likelihood_kernels import BLOCK, FAST, bends, slopes
 from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4, whole
 
@@ -105,14 +106,16 @@ def cross_products(
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, kept.shape[0] > 0
     width, curved = size + d + c, context.shape[1] > 0
     together = _together(c * width)
-    along = np.empty((together, width))  # Σ w (local, dense, context) over the rows of each run
+    room = padded(width)
+    along = np.empty((together, room))  # Σ w (local, dense, context) over the rows of each run
     by_run = np.empty((2, together))  # Σ dℓ/dη and Σ w
-    product, crossed = np.empty((c, width)), np.empty((d, d))
+    products, crossed = np.empty((c, room)), np.empty((d, d))
     wx = np.empty((256 if d > 0 else 0, d))
     n_wx, wx_from = 0, ptr[first]
     total = 0.0
     _clear(squares)
     _clear(g_cells)
+    _clear(products)
     for run0 in range(first, last, together):
         run1 = run0 + together if run0 + together < last else last
         _clear(along)
@@ -158,7 +161,7 @@ def cross_products(
                     kept[row, 0], kept[row, 1] = g, w
                 for a in range(n_local):
                     axpy4(g_cells, 4 * cells[a, h], g, value, 4 * (a * BLOCK + h))
-                    axpy4(along, of * width + index[a, h], w, value, 4 * (a * BLOCK + h))
+                    axpy4(along, of * room + index[a, h], w, value, 4 * (a * BLOCK + h))
                 if x is not None:
                     for j in range(n_factor):
                         i = f[row, j]
@@ -200,8 +203,11 @@ def cross_products(
                 g_z[k] += by_run[0, run - run0] * z[run, k]
                 along[run - run0, size + d + k] = by_run[1, run - run0] * z[run, k]
         if curved:
-            np.dot(z[run0:run1].T, along[: run1 - run0], product)
-            _add(context, product)
+            add_products(products, c, width, z, run0 * c, 1, c, along, 0, room, run1 - run0)
+    if curved:
+        for k in range(c):
+            for j in range(width):
+                context[k, j] += products[k, j]
     _from_cells(cell0, i0, g_cells, squares, curved, g_local, table)
     if x is not None and curved and n_wx > 0:
         np.dot(wx[:n_wx].T, x[wx_from : wx_from + n_wx], crossed)
@@ -241,16 +247,22 @@ def leverages(
     more = kept.shape[0] > 0
     width = size + d + c
     together = _together(c * width)
-    along = np.empty((together, width))  # P z for each run
+    room = padded(width)
+    along, spread = np.empty((together, room)), np.empty((c, room))  # P z for each run, and that part of P
+    _clear(spread)
+    for k in range(c):
+        for j in range(width):
+            spread[k, j] = p_context[k, j]
     turned = np.empty((256 if d > 0 else 0, d))  # x P for a block of rows
     by_run = np.empty((1, last - first))  # Σ w'h over the rows of each run
     _clear(by_run)
     block_from = block_to = ptr[first]
     for run0 in range(first, last, together):
         run1 = run0 + together if run0 + together < last else last
-        np.dot(z[run0:run1], p_context, along[: run1 - run0])
+        _clear(along)
+        add_products(along, run1 - run0, width, z, run0 * c, c, 1, spread, 0, room, c)
         for run in range(run0, run1):
-            row = (run - run0) * width
+            row = (run - run0) * room
             at_run, h_run = 0.0, 0.0
             for k in range(c):
                 at_run += z[run, k] * zeta[k]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 from .._base.cached import inner, njit
+from .._base.elementary import exp_below
 from .links import binary_row
-from .simd import exp_below
 
 BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
 BLOCK = 256  # rows at most: a product of so many 1 + e ≤ 2 is a number

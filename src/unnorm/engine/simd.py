@@ -6,8 +6,6 @@ slower (measured). Offsets are in elements into C-contiguous float64 arrays of a
 
 from __future__ import annotations
 
-from math import factorial
-
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -218,35 +216,3 @@ def quadratic4(typing, table, q, size, value, a, b):
         return builder.fadd(builder.fadd(parts[0], parts[1]), builder.fadd(parts[2], parts[3]))
 
     return _F(table, _I, _I, value, _I, _I), generate
-
-
-_ROUND = 6755399441055744.0  # 1.5·2⁵²: a number added to it is rounded to an integer, in its last bits
-_LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2 in two parts, the first with 32 bits
-_DEGREE = 12
-
-
-@intrinsic
-def exp_below(typing, x):
-    """exp(x) for −708 < x ≤ 0, within 3·10⁻¹⁶ of itself; not a number stays one.
-
-    x = k log 2 + r with |r| ≤ ½ log 2, Taylor's series in r, and k in the exponent's bits: arithmetic alone, so that a
-    loop of it becomes vector instructions. Not for functions whose sums may be reordered: (x + c) − c must round.
-    """
-
-    def generate(context, builder, signature, args):
-        def number(value):
-            return ir.Constant(_DOUBLE, value)
-
-        bits = ir.IntType(64)
-        placed = builder.fadd(builder.fmul(args[0], number(1.4426950408889634)), number(_ROUND))
-        k = builder.fsub(placed, number(_ROUND))
-        r = builder.fsub(args[0], builder.fmul(k, number(_LN2[0])))
-        r = builder.fsub(r, builder.fmul(k, number(_LN2[1])))
-        series = number(1.0 / factorial(_DEGREE))
-        for power in range(_DEGREE - 1, -1, -1):
-            series = _fma(builder, series, r, number(1.0 / factorial(power)))
-        exponent = builder.shl(builder.bitcast(placed, bits), ir.Constant(bits, 52))
-        scale = builder.bitcast(builder.add(exponent, ir.Constant(bits, 1023 << 52)), _DOUBLE)
-        return builder.fmul(series, scale)
-
-    return _F(_F), generate
