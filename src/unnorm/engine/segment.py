@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.threads import apart
 from .ahead import kernel
 from .products import Product
+
+if TYPE_CHECKING:
+    from .gather import Gather
 
 _NONE = np.empty(0)
 _NO_PAIRS = np.empty((0, 2))
@@ -178,6 +181,15 @@ class Segment:
         """`_arguments`, as kernels.py takes them."""
         return (*arguments[:_FACTORS], *self._given(*arguments[_FACTORS:_CONTEXT]), *arguments[_CONTEXT:])
 
+    @cached_property
+    def _gather(self) -> Gather | None:
+        """What gathers sums of a segment without factors, dense columns and blocks that add."""
+        if not self.bare or self.product is not None or not self.blocks or any(block.adds for block in self.blocks):
+            return None
+        from .gather import Gather
+
+        return Gather.of(self.blocks, self.local, self.columns.size)
+
     def sweep(
         self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
     ) -> tuple[float, tuple[np.ndarray, ...]]:
@@ -187,7 +199,8 @@ class Segment:
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
-        cross, local_x, xx = np.zeros((q + d + c, q + d + c)), np.zeros((q, s)), np.zeros((s, s))
+        local_x, xx, size = np.zeros((q, s)), np.zeros((s, s)), q + d + c
+        cross = np.zeros((size, size + (self._gather.beyond if self._gather else 0)))
         context = np.zeros((c, q + s + c))
         score = np.zeros(q + d + c)
         product = self.product.empty(q + s + c) if self.product else ()
@@ -209,7 +222,7 @@ class Segment:
         cross[:q, q : q + s] = local_x
         cross[q : q + s, q : q + s] = xx
         cross[q + d :, : q + s] = context[:, : q + s]
-        cross[q + d :, q + d :] = context[:, q + s :]
+        cross[q + d :, q + d : size] = context[:, q + s :]
         return total, (score, cross, *product)
 
     def scores(
@@ -240,8 +253,8 @@ class Segment:
         self, score: np.ndarray, cross: np.ndarray, *product: np.ndarray, threads: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
-        if self.bare and self.product is None and not any(block.adds for block in self.blocks):
-            return _gathered(self, score, cross)
+        if self._gather is not None:
+            return self._gather.both(score, cross)
         (q, d, _), s = self.sizes, self.x.shape[1]
         if self.product:
             own = slice(q + s, q + d)
@@ -439,24 +452,3 @@ class Segment:
             x, self.z[runs], dense, self.local, self.product.take(rows) if self.product else None,
         )  # fmt: skip
         return part, rows
-
-
-def _gathered(segment: Segment, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`Segment.gather` without factors, dense columns and blocks that add. With T the sums as they are, of which pairs
-    of local blocks are above the diagonal, those of a context below it, and squares (and pairs within a context) twice
-    in T + Tᵀ: XᵀWX = G + Gᵀ, these halved, G = CᵀTC."""
-    size, local, blocks = segment.columns.size, segment.local, segment.blocks
-    half, G, gradient = np.zeros((size, len(cross))), np.empty((size, size)), np.empty(size)
-    for block in blocks:
-        raw = block.raw
-        there = slice(raw.start, local) if raw.start < local else slice(0, len(cross))
-        np.matmul(block.transposed, cross[raw, there], out=half[block.at, there])
-        np.matmul(block.transposed, score[raw], out=gradient[block.at])
-    for block in blocks:
-        np.matmul(half[:, block.raw], block.matrix, out=G[:, block.at])
-    out = G + G.T
-    contexts = [block for block in blocks if block.raw.start >= local]
-    for block in blocks:
-        for other in contexts if block.raw.start >= local else [block]:
-            out[block.at, other.at] *= 0.5
-    return gradient, out
