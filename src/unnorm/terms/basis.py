@@ -76,6 +76,10 @@ class Basis(ABC):
     def times(self, transform: np.ndarray) -> Basis:
         """The basis b(x)ᵀT for T (p, q)."""
 
+    def scaled(self, factors: np.ndarray) -> Basis:
+        """Each function times a number."""
+        return self.times(np.diag(factors))
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]: ...
 

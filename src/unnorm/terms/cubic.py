@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -42,9 +43,15 @@ class CubicSpline(Basis):
         return chunked(x, self.size, max(256, (1 << 19) // self.size), self._rows)
 
     def _rows(self, x: np.ndarray) -> np.ndarray:
-        from scipy.sparse import csr_array
-
         low, high = self.knots[0], self.knots[-1]
+        if "numba" in sys.modules:  # of a fit; functions that are evaluated alone need no compiler for the same numbers
+            from .basis_kernels import spline_rows
+
+            out, period = np.empty((len(x), self.size)), self.period or 0.0
+            given = (x, self.knots, self.values, self.curvatures)
+            at, *own = (np.require(array, requirements=("C", "W")) for array in given)
+            beyond = spline_rows(at, period, *own, out)
+            return out if self.cyclic or not beyond else self._straight(x, out)
         if self.cyclic:
             x = low + np.mod(x - low, high - low)
         inside = np.minimum(np.maximum(x, low), high)
@@ -61,12 +68,19 @@ class CubicSpline(Basis):
         r = len(self.knots)
         at = j.astype(np.int32)[:, None] + np.array([0, 1, r, r + 1], np.int32)
         starts = np.arange(0, 4 * len(x) + 1, 4, dtype=np.int32)
+        from scipy.sparse import csr_array
+
         rows = csr_array((weights.ravel(), at.ravel(), starts), shape=(len(x), 2 * r))
         out = rows @ np.concatenate([self.values, self.curvatures])
+        return out if np.array_equal(x, inside) else self._straight(x, out)
+
+    def _straight(self, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Values at the nearest knot, made those of straight lines beyond the knots."""
+        low, high = self.knots[0], self.knots[-1]
+        inside = np.minimum(np.maximum(x, low), high)
         outside = np.flatnonzero(x != inside)
-        if outside.size:
-            slope = np.where((x[outside] < low)[:, None], self.slopes(0), self.slopes(-1))
-            out[outside] += (x - inside)[outside, None] * slope
+        slope = np.where((x[outside] < low)[:, None], self.slopes(0), self.slopes(-1))
+        out[outside] += (x - inside)[outside, None] * slope
         return out
 
     def slopes(self, end: int) -> np.ndarray:
@@ -80,6 +94,9 @@ class CubicSpline(Basis):
 
     def times(self, transform: np.ndarray) -> CubicSpline:
         return CubicSpline(self.knots, self.values @ transform, self.curvatures @ transform, self.cyclic)
+
+    def scaled(self, factors: np.ndarray) -> CubicSpline:
+        return CubicSpline(self.knots, self.values * factors, self.curvatures * factors, self.cyclic)
 
     def to_dict(self) -> dict[str, Any]:
         return {

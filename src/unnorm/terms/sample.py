@@ -8,6 +8,7 @@ in 1-D, 1e-4 with the 45 × 45 cells in 2-D. The functions a term can take do no
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from .long_columns import LONG, cell_sums, extremes, ranked
 _CELLS_1D = 2048  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
 _LONG = 10_000  # rows whose sorting takes longer than a thread takes to wake
-_COMPILED = 65_536  # rows from which a compiled pass gains more than loading it takes
+_COMPILED = 65_536  # rows from which a compiled pass gains more than importing Numba takes
 _ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
 _LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
 _ALL = 300  # distinct rows that are all made knots
@@ -138,7 +139,7 @@ def _one(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, uppe
         values, counts = np.unique(x, return_counts=True)
         if values.size <= _CELLS_1D:
             return Sample(names, values[:, None], counts / x.size, lower, upper, values.size, True, values[:, None])
-    if x.size >= _COMPILED:
+    if x.size >= _COMPILED or "numba" in sys.modules:
         counts, sums = cell_sums(x, lower[0], _CELLS_1D / (upper[0] - lower[0]), _CELLS_1D)
     else:
         cell = ((x - lower[0]) * (_CELLS_1D / (upper[0] - lower[0]))).astype(np.int32)
@@ -208,8 +209,16 @@ def some_rows(data: list[np.ndarray], most: int) -> np.ndarray:
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct rows in order, and which of them each row is."""
-    order = np.lexsort(rows.T[::-1])
+    order = np.argsort(rows[:, 0])
     ordered = rows[order]
+    same = ordered[1:, 0] == ordered[:-1, 0]
+    if same.any():  # their other columns tell
+        ties = np.zeros(len(rows), dtype=bool)
+        ties[1:] = same
+        ties[:-1] |= same
+        tied = order[ties]
+        order[ties] = tied[np.lexsort(rows[tied].T[::-1])]
+        ordered = rows[order]
     new = np.ones(len(rows), dtype=bool)
     new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     which = np.empty(len(rows), dtype=np.int64)
@@ -276,8 +285,11 @@ def gathered(sample: Sample, most: int, every: int = _ALL) -> tuple[np.ndarray, 
     cuts = [most // side ** (sample.dim - 1)] + [side] * (sample.dim - 1)
     group = np.zeros(len(rows), dtype=np.int64)
     for j, parts in enumerate(cuts):
-        order = np.lexsort((rows[:, j], group))
-        rows, weights, group = rows[order], weights[order], group[order]
+        if j > 0 or not (sample.exact or sample.dim == 1):  # these are in order
+            order = np.lexsort(
+                (*rows.T[::-1], rows[:, j], group)
+            )  # other covariates decide ties, not the table's order
+            rows, weights, group = rows[order], weights[order], group[order]
         mass = np.bincount(group, weights=weights)
         before = np.cumsum(mass) - mass
         rank = (np.cumsum(weights) - weights / 2 - before[group]) / np.where(mass > 0, mass, 1)[group]

@@ -128,7 +128,7 @@ class Sphere(BasisKind):
         # columns of unit variance, but for the constant: REML depends on the scale of what is not penalised
         spread = np.sqrt(sample.mean((columns - sample.mean(columns)) ** 2) / (1.0 - request.unit))
         spread[k - null] = 1.0
-        return Setup(basis.times(np.diag(1 / spread)), columns / spread, (E / spread,), (k - null,), null)
+        return Setup(basis.scaled(1 / spread), columns / spread, (E / spread,), (k - null,), null)
 
     def examples(self) -> tuple[str, ...]:
         return ("s(lat, lon, bs='sos', k=30)", "s(lat, lon, bs='sos', k=20, m=2)", "s(lat, lon, bs='sos', k=20, m=-1)")

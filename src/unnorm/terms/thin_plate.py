@@ -20,6 +20,8 @@ from .cubic import CubicSpline, natural_spline
 from .kinds import BasisKind, Request
 from .sample import Sample
 
+_COMPILED = 1 << 16  # distances from which a compiled loop gains more than loading it takes
+_HELD = 1 << 19  # distances at a time
 _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # on top of the null space, as mgcv: 10, 30 and 110 in all
 
 
@@ -33,15 +35,18 @@ def null_powers(m: int, dim: int) -> list[tuple[int, ...]]:
     return [p[::-1] for p in product(range(m), repeat=dim) if sum(p) < m]
 
 
+def _factor(m: int, dim: int) -> float:
+    """c of η_md, for even d."""
+    constant = 2 ** (2 * m - 1) * math.pi ** (dim / 2) * math.factorial(m - 1) * math.factorial(m - dim // 2)
+    return (-1) ** (m + 1 + dim // 2) / constant
+
+
 def radial(squared: np.ndarray, m: int, dim: int) -> np.ndarray:
     """η_md(r) of r² > 0, in place: c r^{2m−d} log r for even d, c r^{2m−d} for odd (Wood 2003, eq. 6)."""
     power = 2 * m - dim
     if dim % 2 == 0:
-        c = (-1) ** (m + 1 + dim // 2) / (
-            2 ** (2 * m - 1) * math.pi ** (dim / 2) * math.factorial(m - 1) * math.factorial(m - dim // 2)
-        )
         logs = np.log(squared)
-        logs *= c / 2
+        logs *= _factor(m, dim) / 2
         if power > 2:
             np.power(squared, power // 2, out=squared)
         squared *= logs
@@ -134,6 +139,26 @@ class ThinPlate(Basis):
     def known(self, points: np.ndarray) -> np.ndarray | None:
         return None if self.seen is None else self.seen.at(points)
 
+    def first(self, points: np.ndarray) -> np.ndarray:
+        """`evaluate` while the basis is set up, in few long steps: other threads set terms up meanwhile, and each step
+        may wait for them. Compiled, as is the fit that follows (evaluated later, functions need no compiler)."""
+        if self.dim % 2 or points.shape[0] * len(self.knots) < _COMPILED:
+            return self.evaluate(points)
+        from .basis_kernels import plate_rows
+
+        turned, scale = np.ascontiguousarray(self.knots.T), _factor(self.m, self.dim) / 2
+
+        def rows(points: np.ndarray) -> np.ndarray:
+            x = points - self.centre
+            out = np.empty((len(x), len(self.knots)))
+            plate_rows(x, turned, scale, 2 * self.m - self.dim, out)
+            out = out @ self.radials
+            out += _monomials(x, null_powers(self.m, self.dim)) @ self.polynomials
+            return out
+
+        with apart():
+            return chunked(points, self.size, max(64, _HELD // len(self.knots)), rows)
+
     def _rows(self, points: np.ndarray) -> np.ndarray:
         x = points - self.centre
         out = radial(self._squared(x), self.m, self.dim) @ self.radials
@@ -155,6 +180,11 @@ class ThinPlate(Basis):
         radials, polynomials = self.radials @ transform, self.polynomials @ transform
         seen = None if self.seen is None else self.seen.times(transform)
         return ThinPlate(self.m, self.centre, self.knots, radials, polynomials, seen)
+
+    def scaled(self, factors: np.ndarray) -> ThinPlate:
+        seen = None if self.seen is None else replace(self.seen, transform=self.seen.transform * factors)
+        radials, polynomials = self.radials * factors, self.polynomials * factors
+        return replace(self, radials=radials, polynomials=polynomials, seen=seen)
 
     def to_dict(self) -> dict[str, Any]:
         arrays = {name: getattr(self, name).tolist() for name in ("centre", "knots", "radials", "polynomials")}
@@ -265,10 +295,10 @@ def thin_plate(knots: np.ndarray, share: np.ndarray, sample: Sample, k: int, m: 
         A = np.concatenate([root[:, None] * (U @ Z), np.zeros((len(at), M))], axis=1)
         B = np.concatenate([np.zeros((M, k - M)), np.eye(M)], axis=1)
         plate = ThinPlate(m, centre, at, A, B)
-        columns = plate.evaluate(sample.points)
+        columns = plate.first(sample.points)
         basis = replace(plate, seen=Seen.of(sample.points, columns) if sample.exact else None)
     rms = np.sqrt(sample.mean(columns**2))  # columns of unit mean square
-    return Setup(basis.times(np.diag(1 / rms)), columns / rms, (E / rms,), (k - M,), M)
+    return Setup(basis.scaled(1 / rms), columns / rms, (E / rms,), (k - M,), M)
 
 
 @final
