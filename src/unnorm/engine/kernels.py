@@ -27,8 +27,8 @@ from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4, who
 
 # Helpers that take arrays are written out in the loops over rows: a call, even inlined, counts references at every row.
 # They are called for a block of rows that is held: each step then meets its tables in the first-level cache.
-_PRODUCT = 600_000  # multiplications in one BLAS call: larger is no quicker, and takes the tables' place in the cache
-_RUNS = 64  # at most, in one BLAS call
+_PRODUCT = 600_000  # multiplications at a time: more are no quicker, and take the tables' place in the cache
+_RUNS = 64  # at most at a time
 
 
 @njit(inline="always")
@@ -42,16 +42,6 @@ def _clear(matrix):
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):
             matrix[i, j] = 0.0
-
-
-@inner(error_model="numpy")
-def _add(total, more):
-    """total += more, of matrices: in the caller, each such expression would be compiled as a function of its own."""
-    fours = total.size - total.size % 4
-    for k in range(0, fours, 4):
-        axpy4(total, k, 1.0, more, k)
-    for k in range(fours, total.size):
-        total[k // total.shape[1], k % total.shape[1]] += more[k // total.shape[1], k % total.shape[1]]
 
 
 @inner(fastmath=FAST, error_model="numpy")
@@ -109,13 +99,15 @@ def cross_products(
     room = padded(width)
     along = np.empty((together, room))  # Σ w (local, dense, context) over the rows of each run
     by_run = np.empty((2, together))  # Σ dℓ/dη and Σ w
-    products, crossed = np.empty((c, room)), np.empty((d, d))
-    wx = np.empty((256 if d > 0 else 0, d))
+    products, crossed = np.empty((c, room)), np.empty((d, padded(d)))
+    wx = np.empty((256 if d > 0 else 0, padded(d)))
     n_wx, wx_from = 0, ptr[first]
     total = 0.0
     _clear(squares)
     _clear(g_cells)
     _clear(products)
+    _clear(crossed)
+    _clear(wx)
     for run0 in range(first, last, together):
         run1 = run0 + together if run0 + together < last else last
         _clear(along)
@@ -191,8 +183,7 @@ def cross_products(
                         n_wx += 1
                         if n_wx == 256:
                             if curved:
-                                np.dot(wx[:n_wx].T, x[wx_from : wx_from + n_wx], crossed)
-                                _add(xx, crossed)
+                                add_products(crossed, d, d, x, wx_from * d, 1, d, wx, 0, wx.shape[1], n_wx)
                             wx_from += n_wx
                             n_wx = 0
             if curved:
@@ -209,9 +200,11 @@ def cross_products(
             for j in range(width):
                 context[k, j] += products[k, j]
     _from_cells(cell0, i0, g_cells, squares, curved, g_local, table)
-    if x is not None and curved and n_wx > 0:
-        np.dot(wx[:n_wx].T, x[wx_from : wx_from + n_wx], crossed)
-        _add(xx, crossed)
+    if x is not None and curved:
+        add_products(crossed, d, d, x, wx_from * d, 1, d, wx, 0, wx.shape[1], n_wx)
+        for j in range(d):
+            for k in range(d):
+                xx[j, k] += crossed[j, k]
     return total
 
 
@@ -253,7 +246,13 @@ def leverages(
     for k in range(c):
         for j in range(width):
             spread[k, j] = p_context[k, j]
-    turned = np.empty((256 if d > 0 else 0, d))  # x P for a block of rows
+    turned = np.empty((256 if d > 0 else 0, padded(d)))  # x P for a block of rows
+    p_dense = np.empty((d, padded(d)))
+    _clear(p_dense)
+    if x is not None:
+        for j in range(d):
+            for k in range(d):
+                p_dense[j, k] = p_xx[j, k]
     by_run = np.empty((1, last - first))  # Σ w'h over the rows of each run
     _clear(by_run)
     block_from = block_to = ptr[first]
@@ -305,7 +304,9 @@ def leverages(
                     if d > 0 and r >= block_to:
                         block_from = r
                         block_to = r + 256 if r + 256 < ptr[last] else ptr[last]
-                        np.dot(x[block_from:block_to], p_xx, turned[: block_to - block_from])
+                        _clear(turned)
+                        n_rows = block_to - block_from
+                        add_products(turned, n_rows, d, x, block_from * d, d, 1, p_dense, 0, p_dense.shape[1], d)
                     for k in range(d):
                         h += turned[r - block_from, k] * x[r, k]
                 if more:
