@@ -137,11 +137,11 @@ class CovariateSet:
         """The least and the largest value in the domain, where the covariate is a coordinate of the outcome, or of an
         earlier one of its chain, and the domain has ends. None elsewhere."""
         box = None if self._domain is None or self._domain.dim != self.dim else self._domain.enclosing_box
-        column = self._by_name[name].column if name in self._by_name else None
-        for j, same in enumerate(zip(*self._places)) if box is not None else ():
-            if column in same:
-                return float(box[0][j]), float(box[1][j])
-        return None
+        if box is None or name not in self._by_name:
+            return None
+        column = self._by_name[name].column
+        j = next((j for j, same in enumerate(zip(*self._places)) if column in same), None)
+        return None if j is None else (float(box[0][j]), float(box[1][j]))
 
     def context_only(self, name: str) -> bool:
         """Whether the covariate depends on x only, not on y."""
