@@ -140,7 +140,7 @@ def draws(
             "data and offset= say at which rows η is drawn, and coefficients have none: pass kind='link' or 'response' "
             "with them, or leave them out."
         )
-    unconditional = unconditional and self.method in ("REML", "ML")
+    unconditional = numerics.flag(unconditional, "unconditional") and self.method in ("REML", "ML")
     beta = metropolis(self, n, rng) if method == "metropolis" else coefficients(self, n, unconditional, rng)
     if kind == "coefficients":
         return beta
@@ -181,7 +181,7 @@ def effect_columns(
     term = self.term(label)
     points = gam_effects.grid(term, self.columns) if at is None else gam_effects.read_at(term, at)
     span = self.smoothed.slices[term.label]
-    gam_effects.check_level(level)
+    gam_effects.check_band(level, simultaneous, unconditional)
     if self.smoothed.wide:
         rows = gam_levels.term_rows(self, term, gam_effects.completed(term, points))
         band = gam_levels.banded(self, rows, unconditional, level, simultaneous, rng)
@@ -287,7 +287,7 @@ def derivative(
     if not gam_effects.is_numeric(points[name]):
         raise DataError(f"at= for {term.label!r}: column {name!r} must hold numbers.")
     column = np.asarray(fit.columns[name])
-    gam_effects.check_level(level)
+    gam_effects.check_band(level, simultaneous, unconditional)
     known = _known_slope(term, points, name, order, column)
     if fit.smoothed.wide:
         rows = derivative_rows(fit, term, points, name, order, column)
@@ -314,7 +314,7 @@ def difference(
     else:  # each curve times its own by, where the points have it
         points = _without_levels((a, b), {**gam_effects.read_at(a, at), **gam_effects.read_at(b, at)})
     n = next(iter(points.values())).size
-    gam_effects.check_level(level)
+    gam_effects.check_band(level, simultaneous, unconditional)
     known, taken = gam_effects.known(a, points), gam_effects.known(b, points)
     if taken is not None:
         known = -taken if known is None else known - taken

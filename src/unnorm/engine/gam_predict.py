@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, 
 
 import numpy as np
 
+from .._base import numerics
 from .._base.frames import Table, to_native
 from .._base.frames import table as as_table
 from ..errors import InputError, unknown, warn
@@ -212,6 +213,7 @@ def predict(
     """
     if kind not in KINDS:
         raise InputError(unknown("kind", kind, KINDS))
+    se, unconditional = numerics.flag(se, "se"), numerics.flag(unconditional, "unconditional")
     labels = chosen(self, terms, exclude)
     whole = terms is None and exclude is None
     needed = [name for term in self.terms if term.label in labels for name in term.covariates]

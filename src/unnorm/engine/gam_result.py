@@ -195,7 +195,7 @@ class Gam:
         """
         if kind not in ("bayesian", "frequentist"):
             raise InputError(unknown("kind", kind, ("bayesian", "frequentist")))
-        if not unconditional:
+        if not numerics.flag(unconditional, "unconditional"):
             return self._Vp if kind == "bayesian" else numerics.read_only(self.smoothed.Ve)
         if kind == "frequentist":
             raise CombinationError("unconditional=True is a correction of the Bayesian covariance: leave kind out.")

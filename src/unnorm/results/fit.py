@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.counts import number
 from .._base.intervals import quantile
-from .._base.numerics import Rng
+from .._base.numerics import Rng, flag
 from ..data.observations import Kind, Observations
 from ..data.placing import placed, within
 from ..errors import InputError, listing, unknown
@@ -127,6 +127,10 @@ class Fit:  # long: what can be asked of a result
         """Covariance of θ̂ from the scores themselves, valid where the model is wrong; by cluster with cluster=."""
         return robust_covariance(self._known_errors)[0]
 
+    def _covariance(self, robust: bool) -> tuple[np.ndarray, float | None]:
+        """The covariance that is asked for, and the degrees of freedom of its intervals."""
+        return robust_covariance(self._known_errors) if flag(robust, "robust") else (self.covariance, self.df)
+
     @property
     def df(self) -> float | None:
         """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters about C − 1, on the
@@ -170,7 +174,7 @@ class Fit:  # long: what can be asked of a result
         """
         from .._base.frames import to_native
 
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
+        V, df = self._covariance(robust)
         se, z = np.sqrt(np.diag(V)), quantile(level, df)
         parts = {}
         if self.errors is not None and self.errors.points and not robust:
@@ -484,7 +488,7 @@ class Fit:  # long: what can be asked of a result
             robust: V from the scores themselves; by cluster with cluster= on the objective, then an F test.
         """
         names = extra_names(self, which) if isinstance(which, Fit) else tested_names(self, which)
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
+        V, df = self._covariance(robust)
         index = np.array([self.names.index(name) for name in names])
         return tests.wald(self.estimate[index], V[np.ix_(index, index)], df)
 
