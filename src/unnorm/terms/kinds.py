@@ -80,6 +80,10 @@ class BasisKind(ABC):
         """The labels of a categorical covariate, in order."""
         raise NotImplementedError(f"{self.name} takes numbers.")
 
+    def lacking(self, xt: Any, label: str, lost: Sequence[Any]) -> TermError:
+        """The error where the data have labels, `lost`, that xt does not."""
+        raise NotImplementedError(f"{self.name} takes numbers.")
+
     @abstractmethod
     def setup(self, request: Request) -> Setup:
         """The basis on these data, with the roots of its penalties, their ranks and the null space's dimension."""
