@@ -144,18 +144,27 @@ def test_the_modules_hold_nothing_else() -> None:
         assert made - set(NAMES) - bases - tools.get(module, set()) == set(names) - set(NAMES), module
 
 
+def examples(name: str) -> Iterator[doctest.DocTest]:
+    """Those of a public name and its methods, which may stand in another file (False: of any module)."""
+    what = inspect.unwrap(public(name))
+    known = dict(vars(sys.modules[what.__module__]))
+    found = doctest.DocTestFinder().find(what, name, False, globs=known)  # pyright: ignore[reportArgumentType]
+    yield from (one for one in found if one.examples)
+
+
+def test_examples_of_methods_are_found_in_any_file() -> None:
+    assert {"Gam.predict", "Gam.draws", "Gam.effect"} <= {one.name for one in examples("Gam")}
+
+
 @pytest.mark.parametrize("page", sorted({*PAGES, *MODULES}))
 def test_examples_run(page: str) -> None:
     """Those of a page's names and their methods."""
     names = PAGES[page][2] if page in PAGES else ()
     names = (*names, *(f"{page}.{name}" for name in MODULES.get(page, ())))
-    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(verbose=False)
+    runner = doctest.DocTestRunner(verbose=False)
     said: list[str] = []
     for name in names:
-        what = inspect.unwrap(public(name))
-        module = sys.modules[what.__module__]
-        for test in finder.find(what, name, module, globs=dict(vars(module))):
-            if test.examples:
-                runner.run(test, out=said.append)
+        for one in examples(name):
+            runner.run(one, out=said.append)
     assert not runner.failures, "".join(said)
     assert runner.tries

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unnorm._base import csv_streams, files
+from unnorm._base import arrow_columns, csv_streams, files
 from unnorm.errors import UnnormError
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -45,7 +45,7 @@ def _streamed(path: Path) -> dict[str, np.ndarray]:
     target = path.with_suffix(".parquet")
     csv_streams.TextFiles([file], "abc").write(file, target, 10)
     found = pq.read_table(target)
-    return {name: files.column_from_arrow(found[name]) for name in "abc"}
+    return {name: arrow_columns.from_arrow(name, found[name]) for name in "abc"}
 
 
 def _plain(column: np.ndarray) -> tuple[str, list[Any]]:
@@ -83,7 +83,7 @@ def test_numbers_of_arrow_are_those_that_it_gives_itself(kind: str) -> None:
     gaps = pa.chunked_array([pa.array([1, None, 3], kind)])
     none = pa.chunked_array([], type=kind)
     for one in (column, column.slice(1, 3), column.chunk(0), gaps, none):
-        found = files._numbers(one)
+        found = arrow_columns._numbers(one)
         assert found.dtype == one.to_numpy(zero_copy_only=False).dtype
         np.testing.assert_array_equal(found, one.to_numpy(zero_copy_only=False))
 

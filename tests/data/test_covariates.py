@@ -153,7 +153,7 @@ def test_other_data_have_their_columns_by_name():
     assert c.values("sex", regression)["sex"].tolist() == ["f", "m"]
     line = un.transitions([0.1, 0.2, 0.4])
     assert set(CovariateSet(line).names) == {"y", "y_prev"}
-    circle = CovariateSet(line, period=2 * np.pi)
+    circle = CovariateSet(line, domain=un.Circle())
     assert circle.period("y") == circle.period("y_prev") == 2 * np.pi
     points = un.iid({"x": [1.0, 4.0], "y": [1.0, 5.0]}, y=("x", "y"))
     assert CovariateSet(points, centre=(1, 1)).values("dcenter", points)["dcenter"].tolist() == [0.0, 5.0]

@@ -150,7 +150,11 @@ NEAREST: dict[str, tuple[str, ...]] = {
         "tests/patterns/test_hard_core_errors.py",
         "tests/patterns/test_pattern_users.py",
     ),
-    "results/nesting.py": ("tests/inference/test_referee.py",),
+    "results/nesting.py": (
+        "tests/inference/test_referee.py",
+        "tests/results/test_saved_errors.py",
+        "tests/results/test_errors_shown.py",
+    ),
     "results/fit.py": (
         "tests/results/test_saved_errors.py",
         "tests/results/test_errors_shown.py",

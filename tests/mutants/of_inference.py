@@ -232,14 +232,19 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("not _same_data(larger.obs, smaller.obs)", "False", "tests between fits to other data"),
         ("    if domains[0] != domains[1]:", "    if False:", "tests between fits on other domains"),
         ("if names.count(name) > 1]", "if names.count(name) > 2]", "a parameter tested twice"),
-    ],
-    "results/fit.py": [
         (
-            'if self.settings["objective"].get("cluster") is not None:',
+            'if larger.settings["objective"].get("cluster") is not None:',
             "if False:",
             "likelihood ratios of clustered data",
         ),
-        ("        if ours != theirs:", "        if False:", "likelihood ratios over smooth terms"),
+        ("    if ours != theirs:", "    if False:", "likelihood ratios over smooth terms"),
+        (
+            "if not (larger.is_likelihood and smaller.is_likelihood):",
+            "if not (larger.is_likelihood or smaller.is_likelihood):",
+            "S3",
+        ),
+    ],
+    "results/fit.py": [
         ("float(sum(self.smooths.edf.values())) + len(self.names)", "len(self.names)", "AIC without the smooths' edf"),
         (
             "float(sum(self.smooths.edf.values())) + len(self.names)",
@@ -247,11 +252,6 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "AIC without the parameters",
         ),
         ("return -2 * self.loglik + 2 * edf", "return -2 * self.loglik + edf", "AIC: 1 for 2"),
-        (
-            "if not (self.is_likelihood and smaller.is_likelihood):",
-            "if not (self.is_likelihood or smaller.is_likelihood):",
-            "S3",
-        ),
         (
             "np.sqrt(np.diag(V)), quantile(level, df)",
             "np.sqrt(np.diag(V)), quantile(level)",

@@ -17,10 +17,10 @@ from unnorm.models.built_additive import BuiltAdditive
 from unnorm.objectives.anchor import (
     ENOUGH,
     model_anchor,
-    representatives,
     spread,
     terms_anchor,
 )
+from unnorm.objectives.representatives import representatives
 from unnorm.solvers import Newton, anchored
 from unnorm.terms import parse
 

@@ -165,7 +165,7 @@ def test_covariates_are_relative_to_each_window(data: un.Observations) -> None:
 def test_constants_follow_each_window_on_a_grid_as_at_every_context() -> None:
     """With many observations of a window its constants are interpolated; few have their own integrals."""
     from unnorm.models.base import Unnormalised as _
-    from unnorm.objectives.anchor import representatives
+    from unnorm.objectives.representatives import representatives
 
     assert _
     table = scanpaths(SIZES, 300, 12, 8)

@@ -26,11 +26,11 @@ def _fisher(n: int, kappa: float) -> np.ndarray:
 
 def test_latitude_and_longitude_are_those_of_the_vector():
     y = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [-1.0, -0.0, 0.0], [0.5, -0.5, 0.5**0.5]])
-    got = CovariateSet(un.iid(y), sphere=True).values(("latitude", "longitude"), un.iid(y))
+    got = CovariateSet(un.iid(y), domain=un.Sphere()).values(("latitude", "longitude"), un.iid(y))
     np.testing.assert_allclose(got["latitude"], [0.0, 0.0, -90.0, 0.0, 45.0], atol=1e-12)
     np.testing.assert_allclose(got["longitude"], [0.0, 90.0, 0.0, 180.0, -45.0], atol=1e-12)
     chain = un.transitions(y)
-    before = CovariateSet(chain, sphere=True).values(("latitude_prev", "longitude_prev"), chain)
+    before = CovariateSet(chain, domain=un.Sphere()).values(("latitude_prev", "longitude_prev"), chain)
     np.testing.assert_allclose(before["longitude_prev"], [0.0, 90.0, 0.0, 180.0], atol=1e-12)
     assert "latitude" not in CovariateSet(un.iid(y))
 

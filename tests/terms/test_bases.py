@@ -8,6 +8,7 @@ import pytest
 
 import unnorm as un
 from unnorm.engine.core import build_design
+from unnorm.errors import TermError
 from unnorm.terms import from_dict, specs
 from unnorm.terms import registry as registered
 from unnorm.terms.parser import parse
@@ -96,3 +97,27 @@ def test_maps_by_their_points_and_by_their_penalty():
     (term,) = un.terms.Terms((un.s("region", bs="mrf", xt=two, by="w"),)).build(columns)
     assert term.null_dim == 2
     assert term.penalties[0].rank == 2
+
+
+CHAIN = {"a": ("b",), "b": ("a", "c"), "c": ("b", "d"), "d": ("c",)}
+SQUARES = {r: [(i, 0), (i + 1, 0), (i + 1, 1), (i, 1)] for i, r in enumerate("abcd")}
+
+
+@pytest.mark.parametrize(
+    ("xt", "remedy"),
+    [
+        ({"nb": CHAIN}, "with its neighbours, as {'e': (…)}, or {'e': ()} where it has none; or"),
+        ({"polys": SQUARES}, "with its outline, as {'e': points}, which"),
+        ({"penalty": np.diag([1.0, 0.0, 0.0, 0.0]), "regions": list("abcd")}, "to 'regions', with a row and a column"),
+    ],
+    ids=["nb", "polys", "penalty"],
+)
+def test_a_region_that_xt_lacks_is_not_the_data_s_fault(xt, remedy):
+    terms = un.terms.Terms((un.s("region", bs="mrf", xt=xt),))
+    said = f"s(region): xt= must have every region of the data, and lacks 'e'. Add it {remedy}"
+    with pytest.raises(TermError, match=re.escape(said)):
+        terms.build(COLUMNS)
+    with pytest.raises(TermError, match=r"lacks 'e', 'f'\. Add each "):
+        terms.build({"region": np.append(COLUMNS["region"], "f")})
+    (term,) = un.terms.Terms((un.s("region", bs="mrf", xt={"nb": {**CHAIN, "e": ()}}),)).build(COLUMNS)
+    assert np.isfinite(term.design(COLUMNS)).all()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import DataError
+
 LABELLED = ("IntervalIndex", "DatetimeIndex", "PeriodIndex")
 Level = str | int | float | bool
+NUL = "\0"
 
 
 @dataclass(frozen=True)
@@ -34,3 +38,13 @@ def with_labels(series: Any) -> Any:
     if type(native.cat.categories).__name__ not in LABELLED:
         return series
     return nw.from_native(native.cat.rename_categories(str), series_only=True)
+
+
+def check_labels(name: str, labels: Iterable[str]) -> None:
+    """Refuse labels that end in NUL, which NumPy's text drops: "a\\0" would become "a", and perhaps another level."""
+    odd = next((label for label in labels if label[-1:] == NUL), None)
+    if odd is not None:
+        raise DataError(
+            f"Column {name!r}: labels must not end in the character NUL, which NumPy drops: {odd!r} would be "
+            f"{odd.rstrip(NUL)!r}. Strip it, as in label.rstrip('\\0'), or write the label otherwise."
+        )

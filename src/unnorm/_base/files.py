@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, listing, warn
+from .arrow_columns import WIDE, from_arrow
 from .encodings import NO_TEXT, NotUTF8Error, from_western, not_text, not_utf8, read_as_western, without_mark
 from .extras import extra
 from .memory import require
@@ -34,7 +35,6 @@ from .words import either
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
 MISSING_NUMBER = "."  # how EyeLink, SAS and Stata write a missing number; among text it is text
 BLOCK = 2**20  # bytes that pyarrow parses at once
-WIDE = 2**26  # characters of a whole column of text from which its cells are objects, each as long as it is
 LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
 PLAIN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SUFFIXES = (*PLAIN[:-1], ".txt", ".txt.gz", ".dat", ".parquet")
@@ -150,7 +150,7 @@ def _read_parquet(path: Path, choose: Choose | None = None) -> dict[str, np.ndar
         raise InputError(f"{str(path)!r} could not be read as Parquet: {str(error).splitlines()[0]}") from error
     if table.num_rows == 0:
         raise InputError(f"{str(path)!r} has columns but no rows.")
-    return {name: _from_arrow(table[name]) for name in wanted}
+    return {name: from_arrow(name, table[name]) for name in wanted}
 
 
 def _parse_csv(
@@ -360,57 +360,7 @@ def _by_arrow(body: bytes, names: list[str], wanted: list[str], mark: str, path:
         if ragged:
             raise _ragged(path, ragged[0][0] + 1, len(names), ragged[0][1]) from error
         raise InputError(f"{path!r} could not be read: {str(error).splitlines()[0]}") from error
-    return {name: _from_arrow(table[name]) for name in wanted}
-
-
-def _from_arrow(column: Any) -> np.ndarray:
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        coded = column.combine_chunks().dictionary_encode()
-        levels = coded.dictionary.to_pylist()
-        wide = len(column) * max(map(len, levels), default=0) > WIDE
-        if not column.null_count and not wide:
-            return np.array(levels, dtype=np.str_)[coded.indices.to_numpy()]
-        import pyarrow.compute as pc  # a quarter of a second, which tables of numbers need not wait for
-
-        codes = pc.fill_null(coded.indices, len(levels)).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
-        return np.array([*levels, None], dtype=object)[codes]
-    if pa.types.is_dictionary(kind):
-        return _from_arrow(column.cast(kind.value_type))
-    if pa.types.is_boolean(kind):
-        return _from_arrow(column.cast(pa.int64()))
-    if pa.types.is_decimal(kind) or (pa.types.is_integer(kind) and column.null_count):
-        column = column.cast(pa.float64(), safe=False)
-    return _numbers(column)
-
-
-def _numbers(column: Any) -> np.ndarray:
-    """A column of numbers. Its own `to_numpy` imports pandas, where that is installed, for a third of a second."""
-    import pyarrow as pa
-
-    parts = getattr(column, "chunks", [column])
-    plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    if not plain or column.null_count or not parts or not hasattr(parts[0], "__dlpack__"):
-        return column.to_numpy()
-    return np.concatenate([np.from_dlpack(part) for part in parts])
-
-
-def column_from_arrow(column: Any) -> np.ndarray:
-    """A column of a pyarrow table, as `read_table` gives it."""
-    return _from_arrow(column)
-
-
-def labels_from_arrow(column: Any, labels: Sequence[str]) -> np.ndarray:
-    """An array of codes as its labels, None where a cell is missing."""
-    import pyarrow.compute as pc
-
-    codes = pc.fill_null(column.indices, len(labels))  # pyright: ignore[reportAttributeAccessIssue]
-    kind = object if column.null_count else np.str_
-    return np.array([*labels, *([None] if column.null_count else [])], dtype=kind)[codes.to_numpy()]
+    return {name: from_arrow(name, table[name]) for name in wanted}
 
 
 # --- NumPy and the standard library ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -19,19 +19,15 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import DataError, listing
-from .categories import as_series, with_labels
+from .categories import as_series, check_labels, with_labels
 from .files import duplicates, nameless, read_table, reads_as_number
-from .words import at_row, option, row_number, rows_count
+from .words import option
 
 __all__ = [
     "Column",
     "Missing",
     "Table",
-    "any_missing",
-    "check_finite",
-    "check_numeric",
     "duplicates",
-    "incomplete",
     "only",
     "read_table",
     "table",
@@ -297,8 +293,8 @@ def to_column(name: str, values: Any) -> Column:
         array = array.astype(f"{'datetime' if kind == 'M' else 'timedelta'}64[us]")
         missing = np.isnat(array)
         return Column(name, array, missing if missing.any() else None)
-    if kind == "U":
-        return _text(name, array.tolist())
+    if kind == "U":  # of a list its own labels, to the last character: NumPy's end before a NUL
+        return _text(name, array.tolist() if isinstance(values, np.ndarray) else list(values))
     if kind in "OT":
         return _from_objects(name, array.tolist())
     raise DataError(f"Column {name!r} must hold numbers, dates or text; got {array.dtype}.")
@@ -313,10 +309,11 @@ def _floats(name: str, array: np.ndarray) -> Column:
 def _text(name: str, values: Sequence[Any], missing: np.ndarray | None = None) -> Column:
     place: dict[Any, int] = {}
     codes = np.fromiter((place.setdefault(value, len(place)) for value in values), dtype=np.int64, count=len(values))
-    return Column(name, codes, missing, _levels([str(label) for label in place]))
+    return Column(name, codes, missing, _levels(name, [str(label) for label in place]))
 
 
-def _levels(labels: list[str]) -> np.ndarray:
+def _levels(name: str, labels: list[str]) -> np.ndarray:
+    check_labels(name, labels)
     long = max(map(len, labels), default=0) > _LONGEST_LABEL
     return np.array(labels, dtype=object if long else np.str_)
 
@@ -422,7 +419,7 @@ def _from_dictionary(name: str, array: Any) -> Column | None:
         return None
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     codes = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)  # pyright: ignore[reportAttributeAccessIssue]
-    return Column(name, codes.astype(np.int64), missing, _levels(labels or [""]))
+    return Column(name, codes.astype(np.int64), missing, _levels(name, labels or [""]))
 
 
 def to_native(columns: Mapping[str, Any], backend: Any = None) -> Any:
@@ -434,73 +431,3 @@ def to_native(columns: Mapping[str, Any], backend: Any = None) -> Any:
 
     plain = {name: array.tolist() if array.dtype.kind in "UO" else array for name, array in arrays.items()}
     return nw.from_dict(plain, backend=backend).to_native()
-
-
-# --- checks: each names the column, the count, the first row and the remedy ------------------------------------------
-
-
-def check_numeric(columns: Iterable[Column], role: str, what: str = "numeric") -> None:
-    """Columns of text are refused; `what`: what else they must be."""
-    for column in columns:
-        if column.numeric or (column.missing is not None and column.missing.all()):
-            continue
-        if column.levels is None:
-            raise DataError(f"Column {column.name!r} ({option(role)}) must be {what}; got {column.kind}.")
-        odd = np.array([not reads_as_number(str(label)) for label in column.levels])[column.data]
-        if column.missing is not None:
-            odd &= ~column.missing
-        if not odd.any():
-            raise DataError(f"Column {column.name!r} ({option(role)}) holds numbers as text; make it numeric.")
-        first = int(np.argmax(odd))
-        raise DataError(
-            f"Column {column.name!r} ({option(role)}) must be {what}; {int(odd.sum()):,} of {odd.size:,} values are "
-            f"text, first {str(column.levels[column.data[first]])!r} in {at_row(first)}. Where text "
-            f"stands for missing values, leave the cell empty and pass {option('missing', 'drop')}."
-        )
-
-
-def check_finite(columns: Iterable[Column]) -> None:
-    for column in columns:
-        if column.data.dtype.kind != "f":
-            continue
-        infinite = np.flatnonzero(np.isinf(column.data))
-        if infinite.size:
-            raise DataError(
-                f"Column {column.name!r} has {infinite.size:,} infinite values, first {at_row(infinite[0])}. "
-                "Where they stand for missing values, replace them by NaN and pass "
-                f"{option('missing', 'drop')}."
-            )
-
-
-def any_missing(columns: Iterable[Column], n: int) -> np.ndarray:
-    gone = np.zeros(n, dtype=bool)
-    for column in columns:
-        if column.missing is not None:
-            gone |= column.missing
-    return gone
-
-
-def incomplete(
-    columns: Sequence[Column], missing: Missing, row: np.ndarray | None, what: str
-) -> tuple[np.ndarray, str | None]:
-    """Which rows (of `row`, or of all) have a missing value, and the note that says so; an error unless dropped."""
-    parts: list[str] = []
-    gone: np.ndarray | None = None
-    for column in columns:
-        mask = column.missing if column.missing is None or row is None else column.missing[row]
-        if mask is None or not mask.any():
-            continue
-        first = int(np.argmax(mask)) if row is None else int(row[mask].min())
-        parts.append(f"column {column.name!r} has {int(mask.sum()):,} (first row {row_number(first)})")
-        gone = mask if gone is None else gone | mask
-    if gone is None:
-        n = columns[0].data.size if row is None and columns else 0 if row is None else row.size
-        return np.zeros(n, dtype=bool), None
-    if missing == "error":
-        more = f" and {len(parts) - 8} more columns" if len(parts) > 8 else ""
-        raise DataError(
-            f"There are missing values: {', '.join(parts[:8])}{more}; {rows_count()}. "
-            f"Pass {option('missing', 'drop')} to leave them out."
-        )
-    dropped = f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: "
-    return gone, f"{dropped}{', '.join(parts)}; {rows_count()}."

@@ -63,6 +63,13 @@ def whole(value: Any, what: str, least: int) -> int:
     return int(value)
 
 
+def flag(value: Any, what: str) -> bool:
+    """`value` as a bool, or an error that names `what`: any text would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{what} must be True or False; got {value!r}.")
+    return bool(value)
+
+
 def floats(value: Any, what: str) -> np.ndarray:
     """`value` as a float64 array, masked entries NaN, or an error that names `what`."""
     try:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
+from .._base.column_checks import any_missing, check_finite, check_numeric, incomplete
+from .._base.frames import Column, Missing, Table
 from .._base.words import at_row, option
 from ..errors import DataError, InputError, listing
 

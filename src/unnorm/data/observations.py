@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from .._base.categories import Category
-from .._base.frames import Column, Missing, Table, incomplete
+from .._base.column_checks import incomplete
+from .._base.frames import Column, Missing, Table
 from .._base.numerics import whole
 from .._base.words import option
 from ..errors import DataError, InputError, listing

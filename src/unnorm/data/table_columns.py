@@ -10,7 +10,8 @@ import numpy as np
 
 from .._base import frames
 from .._base.categories import Category
-from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric
+from .._base.column_checks import any_missing, check_finite, check_numeric
+from .._base.frames import Column, Missing, Table
 from .._base.words import at_row
 from ..errors import DataError, InputError, listing, unknown
 

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from .._base.counts import counted
-from .._base.numerics import Rng, generator, whole
+from .._base.numerics import Rng, flag, generator, whole
 from ..data.units import Unit
 from ..errors import InputError, unknown
 from ..results.fit import Fit
@@ -62,7 +62,7 @@ class DirectionFit:
             robust: whether errors come from the scores themselves, by cluster with cluster= on the objective.
         """
         read, J = self._read
-        V = J @ (self.fit.covariance_robust if robust else self.fit.covariance) @ J.T
+        V = J @ (self.fit.covariance_robust if flag(robust, "robust") else self.fit.covariance) @ J.T
         places = zip(read.quantities, self.family.slices.values())
         return [row for quantity, at in places for row in quantity.rows(read.values[at], V[at, at], level, self.unit)]
 

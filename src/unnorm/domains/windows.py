@@ -9,7 +9,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from .._base import frames
+from .._base import column_checks, frames
 from .._base.numerics import codes_of
 from .._base.words import at_row
 from ..errors import CombinationError, DataError, InputError, listing
@@ -158,8 +158,8 @@ def _regions(windows: Any, key: str) -> dict[Any, Domain]:
             f"{listing(table.names, most=40)}."
         )
     columns = [table.column(name, "window") for name in names]
-    frames.check_numeric(columns, "window")
-    frames.check_finite(columns)
+    column_checks.check_numeric(columns, "window")
+    column_checks.check_finite(columns)
     for column in (table.column(key, "key"), *columns):
         if column.missing is not None and column.missing.any():
             raise DataError(

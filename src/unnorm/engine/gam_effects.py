@@ -150,6 +150,13 @@ def completed(term: BuiltTerm, points: Columns) -> Columns:
     return full
 
 
+def check_band(level: float, simultaneous: bool, unconditional: bool) -> None:
+    """What bands are asked for."""
+    check_level(level)
+    numerics.flag(simultaneous, "simultaneous")
+    numerics.flag(unconditional, "unconditional")
+
+
 def check_level(level: float) -> None:
     if not isinstance(level, int | float | np.number) or not 0.0 < level < 1.0:
         raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")

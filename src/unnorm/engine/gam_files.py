@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from .._base.arrow_columns import from_arrow, labels_from_arrow
 from .._base.atomic import temporary_folder
 from .._base.csv_streams import TextFiles, text_file
 from .._base.extras import extra
-from .._base.files import PLAIN, column_from_arrow, duplicates, labels_from_arrow
+from .._base.files import PLAIN, duplicates
 from .._base.frames import Table
 from .._base.frames import table as as_table
 from .._base.paths import found_path
@@ -369,12 +370,12 @@ def _group(
     for name in names:
         levels = _declared(table, name)
         if levels is None and _is_coded(table.schema, name):
-            columns[name] = labels_from_arrow(*_coded(table[name]))
+            columns[name] = labels_from_arrow(name, *_coded(table[name]))
         elif levels is None:
-            columns[name] = column_from_arrow(table[name])
+            columns[name] = from_arrow(name, table[name])
         else:
             labels = tuple(level_name(level) for level in levels)
-            columns[name] = labels_from_arrow(table[name].combine_chunks(), labels)
+            columns[name] = labels_from_arrow(name, table[name].combine_chunks(), labels)
             categories[name] = Category(labels, bool(table.schema.field(name).type.ordered))
     return columns, categories
 

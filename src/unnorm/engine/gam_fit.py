@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .._base import numerics
 from .._base.blas import single_threaded
 from .._base.frames import table as as_table
 from .._base.memory import in_words
@@ -129,8 +130,7 @@ def gam(
         )
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
         raise InputError(f"threads must be a whole number, at least 1; got {threads!r}. Leave it out for all cores.")
-    if not isinstance(select, bool | np.bool_):
-        raise InputError(f"select must be True or False; got {select!r}.")
+    select = numerics.flag(select, "select")
     terms = parse(formula, table=True)
     if isinstance(periods, Mapping) and (strange := [name for name in periods if name not in terms.columns]):
         raise InputError(unknown("A name in periods", strange[0], terms.columns))

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 EXACT = 5e8  # multiplications that the exact Hessian of the criterion may cost: a tenth of a second
 
 
+def names(fit: Gam) -> list[str]:
+    """Names of the coefficients, in their order."""
+    found = [INTERCEPT] if INTERCEPT in fit.smoothed.slices else []
+    for term in fit.terms:
+        if term.parametric:
+            found += term.coefficient_names
+        else:
+            found += [f"{term.label}.{i + 1}" for i in range(term.size)]
+    return distinct(found)
+
+
 def distinct(names: list[str]) -> list[str]:
     """The names, each once: level "ab" of g and level "b" of ga are both "gab", and the second becomes "gab (2)"."""
     if len(set(names)) == len(names):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base import numerics
 from ..errors import InputError
 from . import gam_effects
 
@@ -27,6 +28,7 @@ def plot(
 ) -> Any:
     """One panel a smooth term. With `ax` or a single term the `Axes`; with more `(Figure, axes)`."""
     labels = _labels(fit, terms)
+    rug = numerics.flag(rug, "rug")
     if ax is not None and len(labels) != 1:
         raise InputError(f"ax= draws one term; this call asks for {len(labels)}. Name one, e.g. terms={labels[0]!r}.")
     if ax is not None and not hasattr(ax, "fill_between"):

@@ -1,4 +1,4 @@
-"""Draws from the posterior of a `Gam`, derivatives of its smooths, and differences between levels, with bands.
+"""Draws from the posterior of a `Gam`; effects, derivatives of smooths and differences between levels, with bands.
 
 β | y ≈ N(β̂, V), V the Bayesian covariance (or V_c, with the smoothing parameters' uncertainty): every function of the
 coefficients has a posterior by drawing them, and those that are linear in them, Cβ, have it exactly, N(Cβ̂, CVCᵀ).
@@ -6,8 +6,9 @@ coefficients has a posterior by drawing them, and those that are linear in them,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -87,21 +88,50 @@ def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
         warn(
             f"Only {crossed} of {n} proposals from the Gaussian approximation were accepted: the draws depend on each "
             "other. Ask for many more, and thin them.",
-            stacklevel=4,
+            stacklevel=3,
         )
     return out
 
 
-# long: the arguments of Gam.draws, passed on
+# long: the arguments of `Gam.predict`, and how to draw
 def draws(
-    fit: Gam, n: int, data: Any, kind: str, offset: Any, unconditional: bool, rng: Any, method: str, terms: Any,
-    exclude: Any,
-) -> np.ndarray:  # fmt: skip
-    """(n, rows) draws of η or μ at rows; (n, p) of β for kind="coefficients"."""
+    self: Gam,
+    n: int = 1000,
+    data: Any = None,
+    kind: Literal["coefficients", "link", "response"] = "coefficients",
+    offset: Any = None,
+    unconditional: bool = True,
+    rng: Any = 0,
+    method: Literal["gaussian", "metropolis"] = "gaussian",
+    terms: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+) -> np.ndarray:
+    """Draws from the posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
+
+    method="gaussian" draws from N(β̂, V), with the smoothing parameters' uncertainty if `unconditional`;
+    "metropolis" from the posterior itself at the estimated smoothing parameters (mgcv's `gam.mh`): for few rows.
+
+    Args:
+        n: how many.
+        data: a table with the formula's covariates; None for the fitted rows. With kind="link" or "response".
+        kind: "coefficients", "link" (η) or "response" (μ).
+        offset: the known part of η at new rows, as in `predict`.
+        unconditional: whether to include the smoothing parameters' uncertainty.
+        rng: seed or generator.
+        method: "gaussian" or "metropolis".
+        terms, exclude: terms to count alone, or to leave out, as in `predict`: terms="s(x)", offset=0.0 draws a
+            smooth.
+
+    >>> import numpy as np, unnorm as un
+    >>> x = np.linspace(0.0, 1.0, 200)
+    >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x) + 0.1 * np.cos(99 * x)})
+    >>> fit.draws(500, {"x": [0.2, 0.8]}, kind="response", rng=1).shape
+    (500, 2)
+    """
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
-    labels = gam_predict.chosen(fit, terms, exclude)
-    if kind == "coefficients" and len(labels) < len(fit.smoothed.slices):
+    labels = gam_predict.chosen(self, terms, exclude)
+    if kind == "coefficients" and len(labels) < len(self.smoothed.slices):
         raise CombinationError(
             "terms= and exclude= choose what η is made of: pass kind='link' or 'response' with them."
         )
@@ -110,25 +140,57 @@ def draws(
             "data and offset= say at which rows η is drawn, and coefficients have none: pass kind='link' or 'response' "
             "with them, or leave them out."
         )
-    beta = metropolis(fit, n, rng) if method == "metropolis" else coefficients(fit, n, unconditional, rng)
+    unconditional = numerics.flag(unconditional, "unconditional") and self.method in ("REML", "ML")
+    beta = metropolis(self, n, rng) if method == "metropolis" else coefficients(self, n, unconditional, rng)
     if kind == "coefficients":
         return beta
     if kind not in ("link", "response"):
         raise InputError(f"kind must be 'coefficients', 'link' or 'response'; got {kind!r}.")
-    needed = tuple(dict.fromkeys(name for term in fit.terms if term.label in labels for name in term.covariates))
-    at = gam_predict.rows_of(fit, data, offset, needed, labels)
+    needed = tuple(dict.fromkeys(name for term in self.terms if term.label in labels for name in term.covariates))
+    at = gam_predict.rows_of(self, data, offset, needed, labels)
     out = np.empty((len(beta), at.n))
     for here in gam_predict.chunks(at.n):
         part = {name: column[here] for name, column in at.columns.items()}
         rows = here.stop - here.start
-        if fit.smoothed.wide:
-            found = gam_levels.rows_of(fit, part, rows, labels)
-            out[:, here] = found.dot(fit.smoothed.design.to_flat(np.ascontiguousarray(beta.T))).T
+        if self.smoothed.wide:
+            found = gam_levels.rows_of(self, part, rows, labels)
+            out[:, here] = found.dot(self.smoothed.design.to_flat(np.ascontiguousarray(beta.T))).T
         else:
-            out[:, here] = beta @ gam_predict.design(fit, part, rows, labels).T
+            out[:, here] = beta @ gam_predict.design(self, part, rows, labels).T
     if at.offset is not None:
         out += at.offset
-    return fit.distribution.mean(out) if kind == "response" else out
+    return self.distribution.mean(out) if kind == "response" else out
+
+
+def effect_columns(
+    self: Gam, label: str, at: Any = None, level: float = 0.95, unconditional: bool = False, simultaneous: bool = False,
+    rng: Any = 0,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """`effect` as plain arrays.
+
+    Args:
+        label: the term.
+        at: points as a table with the term's covariates (an array where it has one); by default a grid over the
+            data's range.
+        level: of the bands.
+        unconditional: whether to include the smoothing parameters' uncertainty.
+        simultaneous: whether bands hold for all points of `at` at once, by simulation from the posterior with
+            `rng`.
+        rng: seed or generator.
+    """
+    term = self.term(label)
+    points = gam_effects.grid(term, self.columns) if at is None else gam_effects.read_at(term, at)
+    span = self.smoothed.slices[term.label]
+    gam_effects.check_band(level, simultaneous, unconditional)
+    if self.smoothed.wide:
+        rows = gam_levels.term_rows(self, term, gam_effects.completed(term, points))
+        band = gam_levels.banded(self, rows, unconditional, level, simultaneous, rng)
+        return {**points, **gam_effects.raised(band, gam_effects.known(term, points))}
+    if unconditional:
+        V = self.required_unconditional().covariance[span, span]
+    else:
+        V = self.smoothed.covariance_block(term.label)
+    return gam_effects.effect(term, points, self.smoothed.beta[span], V, level, simultaneous, rng)
 
 
 def shifted(points: Columns, name: str, by: np.ndarray) -> Columns:
@@ -225,7 +287,7 @@ def derivative(
     if not gam_effects.is_numeric(points[name]):
         raise DataError(f"at= for {term.label!r}: column {name!r} must hold numbers.")
     column = np.asarray(fit.columns[name])
-    gam_effects.check_level(level)
+    gam_effects.check_band(level, simultaneous, unconditional)
     known = _known_slope(term, points, name, order, column)
     if fit.smoothed.wide:
         rows = derivative_rows(fit, term, points, name, order, column)
@@ -252,7 +314,7 @@ def difference(
     else:  # each curve times its own by, where the points have it
         points = _without_levels((a, b), {**gam_effects.read_at(a, at), **gam_effects.read_at(b, at)})
     n = next(iter(points.values())).size
-    gam_effects.check_level(level)
+    gam_effects.check_band(level, simultaneous, unconditional)
     known, taken = gam_effects.known(a, points), gam_effects.known(b, points)
     if taken is not None:
         known = -taken if known is None else known - taken

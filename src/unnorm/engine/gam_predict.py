@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack, get_args, overload
 
 import numpy as np
 
+from .._base import numerics
 from .._base.frames import Table, to_native
 from .._base.frames import table as as_table
 from ..errors import InputError, unknown, warn
@@ -156,36 +157,86 @@ def design(fit: Gam, columns: Columns, rows: int, labels: Sequence[str] | None =
     return X
 
 
+@overload
 def predict(
-    fit: Gam, data: Any, se: bool, kind: str, unconditional: bool, offset: Any,
-    terms: str | Iterable[str] | None, exclude: str | Iterable[str] | None,
-) -> Any:  # fmt: skip
-    """See `Gam.predict`."""
+    self: Gam, data: Any = ..., se: Literal[True] = ..., kind: Scale = ..., **options: Unpack[PredictOptions]
+) -> Prediction[np.ndarray]: ...
+@overload
+def predict(
+    self: Gam, data: Any = ..., *, se: Literal[False], kind: Scale = ..., **options: Unpack[PredictOptions]
+) -> np.ndarray: ...
+@overload
+def predict(
+    self: Gam, data: Any = ..., se: bool = ..., *, kind: Literal["matrix"], **options: Unpack[PredictOptions]
+) -> np.ndarray: ...
+@overload
+def predict(  # tables of the data's kind, by term; or options by position
+    self: Gam,
+    data: Any = ...,
+    se: bool = ...,
+    kind: Kind = ...,
+    unconditional: bool = ...,
+    offset: Any = ...,
+    terms: str | Sequence[str] | None = ...,
+    exclude: str | Sequence[str] | None = ...,
+) -> Any: ...
+def predict(
+    self: Gam,
+    data: Any = None,
+    se: bool = True,
+    kind: Kind = "link",
+    unconditional: bool = False,
+    offset: Any = None,
+    terms: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+) -> Any:
+    """Predictions at new rows, or at the fitted ones.
+
+    Args:
+        data: a table with the formula's covariates; None for the fitted rows.
+        se: True gives `Prediction(estimate, se)`, False the estimates alone.
+        kind: the scale of η ("link"), of μ ("response", se by the delta method), each term by itself ("terms",
+            tables of the data's kind, one column a term; row sums plus the intercept and the offset are η), or the
+            matrix X (rows, p) with Xβ̂ + offset = η, columns in the order of `coefficients` ("matrix", no se).
+        unconditional: include the smoothing parameters' uncertainty in se.
+        offset: the known part of η: a number, an array or (of new rows) a column's name. By default the column that
+            the fit's offset came from.
+        terms, exclude: labels of terms to count alone, or to leave out (they are zero then, and their covariates
+            need not be in `data`); "(Intercept)" is one of them.
+
+    >>> import numpy as np, unnorm as un
+    >>> x = np.linspace(0.0, 1.0, 200)
+    >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x)}, family="gaussian")
+    >>> at_half = fit.predict({"x": [0.5]})
+    >>> bool(abs(at_half.estimate[0] - np.sin(3.0)) < 0.01)
+    True
+    """
     if kind not in KINDS:
         raise InputError(unknown("kind", kind, KINDS))
-    labels = chosen(fit, terms, exclude)
+    se, unconditional = numerics.flag(se, "se"), numerics.flag(unconditional, "unconditional")
+    labels = chosen(self, terms, exclude)
     whole = terms is None and exclude is None
-    needed = [name for term in fit.terms if term.label in labels for name in term.covariates]
-    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)), labels, kind in ("link", "response"))
+    needed = [name for term in self.terms if term.label in labels for name in term.covariates]
+    at = rows_of(self, data, offset, tuple(dict.fromkeys(needed)), labels, kind in ("link", "response"))
     if kind == "matrix":
-        return design(fit, at.columns, at.n, labels)
-    if fit.smoothed.wide:
-        return _by_level(fit, at, labels, se, kind, unconditional, whole)
-    V = None if not se else fit.vcov(unconditional=unconditional)
+        return design(self, at.columns, at.n, labels)
+    if self.smoothed.wide:
+        return _by_level(self, at, labels, se, kind, unconditional, whole)
+    V = None if not se else self.vcov(unconditional=unconditional)
     if kind == "terms":
-        return _terms(fit, at, V, labels)
+        return _terms(self, at, V, labels)
     plain = at.fitted and whole
-    eta = np.array(fit.linear_predictor) if plain else np.zeros(at.n)
+    eta = np.array(self.linear_predictor) if plain else np.zeros(at.n)
     error = np.empty(at.n if se else 0)
     if se or not plain:
         for here in chunks(at.n):
             part = {name: at.columns[name][here] for name in at.columns}
-            X = design(fit, part, here.stop - here.start, labels)
+            X = design(self, part, here.stop - here.start, labels)
             if not plain:
-                eta[here] = X @ fit.smoothed.beta
+                eta[here] = X @ self.smoothed.beta
             if V is not None:
                 error[here] = inference.standard_errors(X, V)
-    return _scaled(fit, at, eta, error if se else None, kind, plain)
+    return _scaled(self, at, eta, error if se else None, kind, plain)
 
 
 def _scaled(fit: Gam, at: PredictionRows, eta: np.ndarray, error: np.ndarray | None, kind: str, plain: bool) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from .._base import numerics
 from .._base.blas import single_threaded
 from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
-from . import gam_effects, gam_levels, gam_matrices, gam_posterior, gam_predict, gam_summary, inference
-from .gam_predict import Kind, Prediction, PredictOptions, Scale
+from . import gam_fitted, gam_matrices, gam_posterior, gam_predict, gam_summary, inference
 from .response import Response
 from .response import response as response_of
-from .smoothed import INTERCEPT, Smoothed
+from .smoothed import Smoothed
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 
 # long: one object answers what summary, plot, predict, anova and gam.check do for mgcv's users
+@final
 @dataclass(frozen=True, eq=False)
 class Gam:
     """A fitted additive model, η = β₀ + Σ_j f_j + offset.
@@ -143,20 +143,7 @@ class Gam:
     @cached_property
     def loglik(self) -> float:
         """Log-likelihood at β̂ with its constants (Gaussian: at the variance D/n); nan for a quasi-likelihood."""
-        if not self.distribution.likelihood:
-            return float("nan")
-        if self.whole is not None:
-            return self.smoothed.loglik
-        if not self.smoothed.scale_known:
-            w = np.ones(1) if self.weights is None else self.weights[self.weights > 0.0]
-            n, D = self.n, self.deviance
-            return -0.5 * (n * (np.log(2.0 * np.pi * D / n) + 1.0) - float(np.sum(np.log(w))))
-        total = 0.0
-        for rows in gam_predict.chunks(self.y.size):
-            mu = self.distribution.mean(self.linear_predictor[rows])
-            w = np.ones(mu.size) if self.weights is None else self.weights[rows]
-            total += self.distribution.loglik(self.y[rows], mu, w)
-        return total
+        return gam_fitted.loglik(self)
 
     @cached_property
     def aic(self) -> float:
@@ -189,13 +176,7 @@ class Gam:
 
     @cached_property
     def _names(self) -> list[str]:
-        names = [INTERCEPT] if INTERCEPT in self.smoothed.slices else []
-        for term in self.terms:
-            if term.parametric:
-                names += term.coefficient_names
-            else:
-                names += [f"{term.label}.{i + 1}" for i in range(term.size)]
-        return gam_matrices.distinct(names)
+        return gam_matrices.names(self)
 
     @property
     def covariance(self) -> np.ndarray:
@@ -214,7 +195,7 @@ class Gam:
         """
         if kind not in ("bayesian", "frequentist"):
             raise InputError(unknown("kind", kind, ("bayesian", "frequentist")))
-        if not unconditional:
+        if not numerics.flag(unconditional, "unconditional"):
             return self._Vp if kind == "bayesian" else numerics.read_only(self.smoothed.Ve)
         if kind == "frequentist":
             raise CombinationError("unconditional=True is a correction of the Bayesian covariance: leave kind out.")
@@ -236,118 +217,10 @@ class Gam:
         """μ̂ at the fitted rows."""
         return self.distribution.mean(self.linear_predictor)
 
-    def residuals(self, kind: Literal["deviance", "pearson", "response", "working"] = "deviance") -> np.ndarray:
-        """Residuals at the fitted rows: sign(y − μ)√(w d), (y − μ)√(w/v), y − μ, or (y − μ) dη/dμ.
-
-        Args:
-            kind: "deviance", "pearson", "response" or "working".
-        """
-        if kind not in ("deviance", "pearson", "response", "working"):
-            raise InputError(unknown("kind", kind, ("deviance", "pearson", "response", "working")))
-        mu = self.fitted
-        raw = self.y - mu
-        if kind == "response":
-            return raw
-        if kind == "working":
-            return raw / self.distribution.slope(self.linear_predictor)
-        w = 1.0 if self.weights is None else self.weights
-        if kind == "pearson":
-            return raw * np.sqrt(w / self.distribution.variance(mu))
-        return np.sign(raw) * np.sqrt(np.maximum(w * self.distribution.unit_deviance(self.y, mu), 0.0))
-
-    @overload
-    def predict(
-        self, data: Any = ..., se: Literal[True] = ..., kind: Scale = ..., **options: Unpack[PredictOptions]
-    ) -> Prediction[np.ndarray]: ...
-    @overload
-    def predict(
-        self, data: Any = ..., *, se: Literal[False], kind: Scale = ..., **options: Unpack[PredictOptions]
-    ) -> np.ndarray: ...
-    @overload
-    def predict(
-        self, data: Any = ..., se: bool = ..., *, kind: Literal["matrix"], **options: Unpack[PredictOptions]
-    ) -> np.ndarray: ...
-    @overload
-    def predict(  # tables of the data's kind, by term; or options by position
-        self,
-        data: Any = ...,
-        se: bool = ...,
-        kind: Kind = ...,
-        unconditional: bool = ...,
-        offset: Any = ...,
-        terms: str | Sequence[str] | None = ...,
-        exclude: str | Sequence[str] | None = ...,
-    ) -> Any: ...
-    def predict(
-        self,
-        data: Any = None,
-        se: bool = True,
-        kind: Kind = "link",
-        unconditional: bool = False,
-        offset: Any = None,
-        terms: str | Sequence[str] | None = None,
-        exclude: str | Sequence[str] | None = None,
-    ) -> Any:
-        """Predictions at new rows, or at the fitted ones.
-
-        Args:
-            data: a table with the formula's covariates; None for the fitted rows.
-            se: True gives `Prediction(estimate, se)`, False the estimates alone.
-            kind: the scale of η ("link"), of μ ("response", se by the delta method), each term by itself ("terms",
-                tables of the data's kind, one column a term; row sums plus the intercept and the offset are η), or the
-                matrix X (rows, p) with Xβ̂ + offset = η, columns in the order of `coefficients` ("matrix", no se).
-            unconditional: include the smoothing parameters' uncertainty in se.
-            offset: the known part of η: a number, an array or (of new rows) a column's name. By default the column that
-                the fit's offset came from.
-            terms, exclude: labels of terms to count alone, or to leave out (they are zero then, and their covariates
-                need not be in `data`); "(Intercept)" is one of them.
-
-        >>> import numpy as np, unnorm as un
-        >>> x = np.linspace(0.0, 1.0, 200)
-        >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x)}, family="gaussian")
-        >>> at_half = fit.predict({"x": [0.5]})
-        >>> bool(abs(at_half.estimate[0] - np.sin(3.0)) < 0.01)
-        True
-        """
-        return gam_predict.predict(self, data, se, kind, unconditional, offset, terms, exclude)
-
-    # long: those of `predict`, and how to draw
-    def draws(
-        self,
-        n: int = 1000,
-        data: Any = None,
-        kind: Literal["coefficients", "link", "response"] = "coefficients",
-        offset: Any = None,
-        unconditional: bool = True,
-        rng: Any = 0,
-        method: Literal["gaussian", "metropolis"] = "gaussian",
-        terms: str | Sequence[str] | None = None,
-        exclude: str | Sequence[str] | None = None,
-    ) -> np.ndarray:
-        """Draws from the posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
-
-        method="gaussian" draws from N(β̂, V), with the smoothing parameters' uncertainty if `unconditional`;
-        "metropolis" from the posterior itself at the estimated smoothing parameters (mgcv's `gam.mh`): for few rows.
-
-        Args:
-            n: how many.
-            data: a table with the formula's covariates; None for the fitted rows. With kind="link" or "response".
-            kind: "coefficients", "link" (η) or "response" (μ).
-            offset: the known part of η at new rows, as in `predict`.
-            unconditional: whether to include the smoothing parameters' uncertainty.
-            rng: seed or generator.
-            method: "gaussian" or "metropolis".
-            terms, exclude: terms to count alone, or to leave out, as in `predict`: terms="s(x)", offset=0.0 draws a
-                smooth.
-
-        >>> import numpy as np, unnorm as un
-        >>> x = np.linspace(0.0, 1.0, 200)
-        >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x) + 0.1 * np.cos(99 * x)})
-        >>> fit.draws(500, {"x": [0.2, 0.8]}, kind="response", rng=1).shape
-        (500, 2)
-        """
-        unconditional = unconditional and self.method in ("REML", "ML")
-        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng, method, terms, exclude)
+    # a method that stands beside its computation is written there, arguments and all
+    residuals = gam_fitted.residuals
+    predict = gam_predict.predict
+    draws = gam_posterior.draws
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
@@ -384,35 +257,7 @@ class Gam:
         """
         return to_native(self.effect_columns(label, at, level, unconditional, simultaneous, rng), self.backend)
 
-    def effect_columns(
-        self, label: str, at: Any = None, level: float = 0.95, unconditional: bool = False,
-        simultaneous: bool = False, rng: Any = 0,
-    ) -> dict[str, np.ndarray]:  # fmt: skip
-        """`effect` as plain arrays.
-
-        Args:
-            label: the term.
-            at: points as a table with the term's covariates (an array where it has one); by default a grid over the
-                data's range.
-            level: of the bands.
-            unconditional: whether to include the smoothing parameters' uncertainty.
-            simultaneous: whether bands hold for all points of `at` at once, by simulation from the posterior with
-                `rng`.
-            rng: seed or generator.
-        """
-        term = self.term(label)
-        points = gam_effects.grid(term, self.columns) if at is None else gam_effects.read_at(term, at)
-        span = self.smoothed.slices[term.label]
-        gam_effects.check_level(level)
-        if self.smoothed.wide:
-            rows = gam_levels.term_rows(self, term, gam_effects.completed(term, points))
-            band = gam_levels.banded(self, rows, unconditional, level, simultaneous, rng)
-            return {**points, **gam_effects.raised(band, gam_effects.known(term, points))}
-        if unconditional:
-            V = self.required_unconditional().covariance[span, span]
-        else:
-            V = self.smoothed.covariance_block(term.label)
-        return gam_effects.effect(term, points, self.smoothed.beta[span], V, level, simultaneous, rng)
+    effect_columns = gam_posterior.effect_columns
 
     def derivative(
         self, label: str, at: Any = None, of: str | None = None, order: int = 1, level: float = 0.95,
@@ -462,24 +307,7 @@ class Gam:
         made = gam_posterior.difference(self, first, second, at, level, simultaneous, unconditional, rng)
         return to_native(made, self.backend)
 
-    def term_values(self, label: str) -> np.ndarray:
-        """One term's contribution to η at the fitted rows.
-
-        Args:
-            label: the term.
-        """
-        term = self.term(label)
-        beta = self.smoothed.beta[self.smoothed.slices[term.label]]
-        out = np.empty(self.y.size)
-        for here in gam_predict.chunks(out.size):
-            columns = {name: self.columns[name][here] for name in term.covariates}
-            if self.smoothed.wide:
-                flat = self.smoothed.design.to_flat(self.smoothed.beta)
-                out[here] = gam_levels.term_rows(self, term, columns).dot(flat)
-            else:
-                out[here] = term.design(columns) @ beta
-        known = gam_effects.known(term, {name: self.columns[name] for name in term.covariates})
-        return out if known is None else out + known
+    term_values = gam_fitted.term_values
 
     # --- tests and comparisons ------------------------------------------------------------------------------------
 
@@ -608,30 +436,8 @@ class Gam:
             raise InputError(unknown("label", label, list(self.smoothed.slices)))
         return np.arange(self.smoothed.size)[self.smoothed.slices[one]]
 
-    def gram(self, most: int | None = None) -> np.ndarray:
-        """XᵀX over the fitted rows (over `most` evenly spread ones), in chunks.
-
-        Args:
-            most: rows at most; None for all.
-        """
-        G = np.zeros((self.smoothed.size, self.smoothed.size))
-        for _, X in self.design_chunks(1 if most is None else -(-self.y.size // most)):
-            G += X.T @ X
-        return G
-
-    def design_chunks(self, step: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
-        """The dense design at every `step`-th fitted row, some rows at a time.
-
-        Args:
-            step: 1 for every row, 2 for every second one, …
-        """
-        rows = step * max(1, min(gam_predict.CHUNK, gam_predict.HELD // max(self.smoothed.size, 1)))
-        for first in range(0, self.y.size, rows):
-            here = slice(first, min(self.y.size, first + rows), step)
-            yield (
-                here,
-                gam_predict.design(self, {k: column[here] for k, column in self.columns.items()}, self.y[here].size),
-            )
+    gram = gam_fitted.gram
+    design_chunks = gam_fitted.design_chunks
 
     @cached_property
     def blocks(self) -> list[inference.Block]:

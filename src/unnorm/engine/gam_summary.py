@@ -307,7 +307,7 @@ def concurvity_table(curved: Sequence[checks.Concurvity]) -> dict[str, np.ndarra
 
 def concurvity(fit: Gam, pairwise: bool) -> dict[str, np.ndarray]:
     """mgcv's `concurvity`, full=TRUE and full=FALSE, as a table."""
-    if not pairwise:
+    if not numerics.flag(pairwise, "pairwise"):
         return concurvity_table(curved_terms(fit))
     found, others = [], []
     if level_checks.single(fit):

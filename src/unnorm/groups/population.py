@@ -145,7 +145,7 @@ def in_common(by: str, fits: Mapping[str, Fit], parts: Parts) -> Common:
     built = tuple(
         terms.build(
             columns, knots=knots, periods=periods, partial=partial, categories=parts.obs.categories,
-            boundary=known.boundary,
+            boundary=known.boundary, ends=known.ends,
         )
     )  # fmt: skip
     if parts.normaliser is not None and parts.normaliser.weakly:

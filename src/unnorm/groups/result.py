@@ -18,7 +18,8 @@ from .._base.numerics import Rng
 from .._version import __version__
 from ..errors import InputError, hush, unknown
 from ..models.base import Unnormalised
-from ..results.fit import Fit, effect_columns
+from ..results.fit import Fit
+from ..results.fitted_terms import effect_columns
 from ..results.saving import described, load
 from ..results.smooths import SmoothPart
 from .conditions import Conditions

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
-from ..data.placing import frame_of
 from ..domains.base import Domain
 from ..engine.ahead import compile_ahead
 from ..errors import InputError, TermError
@@ -32,7 +31,7 @@ class Additive(Unnormalised):
         covariates: `un.Map`, `un.Expression` and `un.Function` objects that the terms may name, besides the built-ins.
         centre: the point that `dcenter` is measured from; default the domain's own.
         y_down: whether y grows downwards, as pixels do; angles are then as seen on the screen.
-        knots: covariate → knots.
+        knots: covariate → knots; without them a cyclic smooth of a coordinate closes at the ends of Ω.
         base: `un.Tilt(kernel)` for p(y|x) ∝ k(y|x) exp f(y|x), f relative to the law k of a kernel; default Ω's own
             measure.
 
@@ -110,11 +109,7 @@ class Additive(Unnormalised):
         centre = self.centre
         if centre is None and self.domain.dim == 2:
             centre = self.domain.centre
-        domain = self.domain
-        return CovariateSet(
-            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.coordinate_period,
-            sphere=domain.sphere, edges=domain.edges, frame=frame_of(domain),
-        )  # fmt: skip
+        return CovariateSet(obs, self.covariate_objects, centre=centre, y_down=self.y_down, domain=self.domain)
 
     def check(self, obs: Observations) -> None:
         super().check(obs)

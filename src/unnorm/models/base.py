@@ -21,7 +21,6 @@ from .._base.numerics import x64
 from .._base.words import at_row
 from ..data.covariates import CovariateSet
 from ..data.observations import Observations
-from ..data.placing import frame_of
 from ..domains.base import Domain, Quadrature
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms
@@ -226,11 +225,7 @@ class Unnormalised(ABC):
     def covariates(self, obs: Observations) -> CovariateSet:
         """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
         centre = self.domain.centre if self.domain.dim == 2 else None
-        domain = self.domain
-        period = domain.coordinate_period
-        return CovariateSet(
-            obs, centre=centre, period=period, sphere=domain.sphere, edges=domain.edges, frame=frame_of(domain)
-        )
+        return CovariateSet(obs, centre=centre, domain=self.domain)
 
     def on(self, domain: Domain) -> Self:
         """The same f on another Ω."""

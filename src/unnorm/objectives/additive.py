@@ -282,7 +282,7 @@ class AdditiveProblem:
         partial = known.partial(terms.columns)
         made = terms.build(
             part.columns, knots=knots, periods=periods, partial=partial, categories=self.obs.categories,
-            boundary=known.boundary,
+            boundary=known.boundary, ends=known.ends,
         )  # fmt: skip
         return tuple(made)
 

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
-from ..data.placing import window_codes
 from ..errors import CombinationError, InputError, hush, warn
 from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
-from .between import Between, Pieces, spaced, spline_between
 from .integrals import (
     CentredIntegrals,
     ContextIntegrals,
@@ -31,7 +29,7 @@ from .integrals import (
     tilted_integrals,
 )
 from .redraws import Rules
-from .window_grids import meshes
+from .representatives import codes, representatives
 
 if TYPE_CHECKING:
     from ..engine.design import Design
@@ -440,7 +438,7 @@ def terms_anchor(model: BuiltAdditive, threads: int = 1, beside: int = 1) -> Ter
     names = model.source.covariates(model.obs).reads(model.columns)
     numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
-    distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
+    distinct = len(np.unique(codes(model.obs, names), axis=0)) if grid is not None else 0
     if distinct * (order or 1) ** domain.dim <= FEW_NODES or model.source.base is not None:
         return TermsAnchor(model, order, None, threads, most_kept=KEPT_BYTES // beside)
     order = None if most is None else min(GRID_ORDER.get(domain.dim, 8), most)
@@ -485,31 +483,3 @@ def anchor_report(anchor: Anchor, shift: float) -> tuple[tuple[str, ...], dict[s
 def spread(size: int, most: int = CHECKED) -> np.ndarray:
     """At most `most` positions, spread evenly."""
     return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
-
-
-def _read(obs: Observations, names: tuple[str, ...]) -> np.ndarray:
-    every = {**obs.group, **obs.context}
-    return np.column_stack([np.unique(every[name], return_inverse=True)[1] for name in names] or [np.zeros(obs.n)])
-
-
-def representatives(
-    source: Unnormalised, obs: Observations, columns: tuple[str, ...], grid: int | None
-) -> tuple[Observations, np.ndarray | Between | Pieces]:
-    """Contexts at which integrals are computed, and how their values are taken to the observations' own."""
-    names = source.covariates(obs).reads(columns)
-    if grid is None:
-        codes = np.column_stack([_read(obs, names), window_codes(source.domain, obs)])
-        _, first, of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-        return obs.take(first), of.ravel()
-    if source.domain.key is None:
-        mesh, way = _mesh(obs, names, grid)
-        places = obs.take(np.zeros(len(mesh[0]), dtype=int))
-        return replace(places, context={**places.context, **dict(zip(names, mesh))}), way
-    return meshes(source.domain, obs, names, grid, _mesh)
-
-
-def _mesh(obs: Observations, names: tuple[str, ...], grid: int) -> tuple[list[np.ndarray], Between]:
-    """The points of a grid over the range of these columns, and the way from there to the observations."""
-    own = [obs.context[name] for name in names]
-    axes = [spaced(x, grid) for x in own]
-    return [values.ravel() for values in np.meshgrid(*axes, indexing="ij")], spline_between(own, axes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base.frames import to_native
 from .._base.intervals import quantile
-from .._base.numerics import Rng
+from .._base.numerics import Rng, flag
 from ..errors import CombinationError, InputError, unknown
 from ..inference import tests
 from ..inference.sandwich import ErrorParts
@@ -90,7 +90,7 @@ class PatternFit:
 
     def _covariance(self, robust: bool) -> tuple[np.ndarray, float | None]:
         """The covariance and the degrees of freedom of its intervals."""
-        return robust_covariance(self.errors) if robust else (self.covariance, None)
+        return robust_covariance(self.errors) if flag(robust, "robust") else (self.covariance, None)
 
     @property
     def se(self) -> np.ndarray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .angles import UniformAngle as UniformAngle
+from .angles import VonMisesAngle as VonMisesAngle
 from .base import REGISTRY as REGISTRY
 from .base import BoundReference as BoundReference
 from .base import Example as Example
@@ -18,8 +20,6 @@ from .steps import Exponential as Exponential
 from .steps import Gamma as Gamma
 from .steps import HalfNormal as HalfNormal
 from .steps import LogNormal as LogNormal
-from .steps import UniformAngle as UniformAngle
-from .steps import VonMisesAngle as VonMisesAngle
 from .steps import Weibull as Weibull
 
 

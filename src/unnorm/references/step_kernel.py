@@ -15,8 +15,9 @@ from ..domains._centred import Rules
 from ..domains._rules import gauss_legendre
 from ..errors import CombinationError, EstimationError, InputError, OutsideError
 from . import polygon, rejection
+from .angles import AngleLaw, VonMisesAngle, angle_law
 from .base import BoundReference, Example, Given, Reference, used
-from .steps import AngleLaw, Gamma, LogNormal, StepLaw, VonMisesAngle, Weibull, angle_law, law_from_dict, step_law
+from .steps import Gamma, LogNormal, StepLaw, Weibull, law_from_dict, step_law
 
 if TYPE_CHECKING:
     from ..data.observations import Observations

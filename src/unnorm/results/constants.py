@@ -10,7 +10,8 @@ import numpy as np
 from ..data.observations import Observations
 from ..errors import InputError
 from .draws import reference_on
-from .fit import Fit, chi_at, rule_order
+from .fit import Fit, rule_order
+from .fitted_terms import chi_at
 from .normaliser_check import NormaliserCheck, check_normaliser
 from .smooths import SmoothPart
 

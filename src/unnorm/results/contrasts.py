@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base import frames
 from .._base.intervals import quantile
-from .._base.numerics import quadratic_forms
+from .._base.numerics import flag, quadratic_forms
 from ..errors import InputError, listing, unknown
 from .smooths import SmoothPart, robust_covariance
 
@@ -27,7 +27,7 @@ def contrast_columns(fit: Fit, at1: Any, at2: Any, level: float, robust: bool) -
     n = _rows(one, two)
     _refuse_one_sided(fit, part, one, two)
     C = f_design(fit, part, one, n) - f_design(fit, part, two, n)
-    V, df = robust_covariance(part.errors) if robust else (part.errors.total, None)
+    V, df = robust_covariance(part.errors) if flag(robust, "robust") else (part.errors.total, None)
     log_rss, se = C @ part.beta, np.sqrt(np.maximum(quadratic_forms(C, V), 0.0))
     z = quantile(level, df)
     lower, upper = log_rss - z * se, log_rss + z * se

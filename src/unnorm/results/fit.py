@@ -11,10 +11,10 @@ import numpy as np
 
 from .._base.counts import number
 from .._base.intervals import quantile
-from .._base.numerics import Rng
+from .._base.numerics import Rng, flag
 from ..data.observations import Kind, Observations
 from ..data.placing import placed, within
-from ..errors import InputError, listing, unknown
+from ..errors import InputError
 from ..inference import tests
 from ..inference.evidence import Evidence
 from ..inference.sandwich import ErrorParts
@@ -22,7 +22,8 @@ from ..inference.tests import NestedTest
 from ..models.base import Unnormalised
 from ..solvers.base import Solution
 from .density import Density, density_of
-from .nesting import extra_names, tested_names
+from .fitted_terms import columns_read, effect_columns, smooth_terms
+from .nesting import extra_names, likelihood_ratio, tested_names
 from .smooths import SmoothPart, robust_covariance
 from .summaries import is_relative
 
@@ -127,6 +128,10 @@ class Fit:  # long: what can be asked of a result
         """Covariance of θ̂ from the scores themselves, valid where the model is wrong; by cluster with cluster=."""
         return robust_covariance(self._known_errors)[0]
 
+    def _covariance(self, robust: bool) -> tuple[np.ndarray, float | None]:
+        """The covariance that is asked for, and the degrees of freedom of its intervals."""
+        return robust_covariance(self._known_errors) if flag(robust, "robust") else (self.covariance, self.df)
+
     @property
     def df(self) -> float | None:
         """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters about C − 1, on the
@@ -170,7 +175,7 @@ class Fit:  # long: what can be asked of a result
         """
         from .._base.frames import to_native
 
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
+        V, df = self._covariance(robust)
         se, z = np.sqrt(np.diag(V)), quantile(level, df)
         parts = {}
         if self.errors is not None and self.errors.points and not robust:
@@ -450,31 +455,7 @@ class Fit:  # long: what can be asked of a result
         Args:
             smaller: the nested model's fit.
         """
-        if not (self.is_likelihood and smaller.is_likelihood):
-            raise InputError(
-                "A likelihood ratio needs two likelihoods, and with reference points (or constants that do not "
-                "normalise every context) the objective is not a likelihood: twice its gain is not χ². "
-                "Use fit.wald(smaller), whose covariance includes the reference points'."
-            )
-        if is_relative(self) or is_relative(smaller):
-            raise InputError(
-                "A likelihood ratio needs weights that are counts, and weights='relative' are not: use "
-                "fit.wald(smaller), whose covariance is robust."
-            )
-        if self.settings["objective"].get("cluster") is not None:
-            raise InputError(
-                "A likelihood ratio assumes independent observations, and this fit names clusters: use "
-                "fit.wald(smaller, robust=True)."
-            )
-        extra = extra_names(self, smaller)
-        ours, theirs = (set() if fit.smooths is None else set(fit.edf) for fit in (self, smaller))
-        if ours != theirs:
-            raise InputError(
-                f"The fits differ in their smooth terms ({listing(sorted(ours ^ theirs))}), whose number of parameters "
-                "is not fixed: compare by fit.aic, or see the p-values of smooth terms in fit.summary()."
-            )
-        error = 2.0 * float(np.hypot(*(fit.diagnostics.get("loglik_se", 0.0) for fit in (self, smaller))))
-        return tests.likelihood_ratio(self.loglik, smaller.loglik, len(extra), error)
+        return likelihood_ratio(self, smaller)
 
     def wald(self, which: Fit | str | Sequence[str], robust: bool = False) -> NestedTest:
         """Wald test that some parameters are zero, θ̂ᵀ V⁻¹ θ̂ with V the total covariance: any objective.
@@ -484,7 +465,7 @@ class Fit:  # long: what can be asked of a result
             robust: V from the scores themselves; by cluster with cluster= on the objective, then an F test.
         """
         names = extra_names(self, which) if isinstance(which, Fit) else tested_names(self, which)
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
+        V, df = self._covariance(robust)
         index = np.array([self.names.index(name) for name in names])
         return tests.wald(self.estimate[index], V[np.ix_(index, index)], df)
 
@@ -506,42 +487,3 @@ def rule_order(fit: Fit) -> int | None:
     order = fit.diagnostics.get("order")
     default = None if fit.model is None else fit.model.domain.default_order
     return order if not fit.anchored or order is None or default is None else max(order, default)
-
-
-def smooth_terms(fit: Fit) -> SmoothPart:
-    """The smooth terms of a fit that has some."""
-    if fit.smooths is None:
-        raise InputError("This fit has no smooth terms; its parameters are in `theta` and `tidy()`.")
-    return fit.smooths
-
-
-def effect_columns(
-    fit: Fit, label: str, at: Any, level: float, centre: str, robust: bool = False
-) -> dict[str, np.ndarray]:
-    """One term's effect by column."""
-    part = smooth_terms(fit)
-    if centre == "rows":
-        return part.effect(label, at, level, robust=robust)
-    if centre != "observations":
-        raise InputError(unknown("centre", centre, ("rows", "observations")))
-    if fit.model is None or fit.obs is None:
-        raise InputError("A loaded fit has no observations to centre over: centre='rows', or fit again.")
-    names = part.term(label).covariates
-    return part.effect(label, at, level, fit.model.covariates(fit.obs).values(names, fit.obs), robust)
-
-
-def chi_at(fit: Fit, part: SmoothPart, obs: Observations) -> np.ndarray:
-    """χ̂ at the contexts of other observations."""
-    assert fit.model is not None
-    names = dict.fromkeys(name for label in part.normaliser_labels for name in part.term(label).covariates)
-    return part.chi(fit.model.covariates(obs).values(names, obs), obs.n)
-
-
-def columns_read(fit: Fit) -> tuple[str, ...] | None:
-    """The columns that f's terms read, through the user's own covariates too; None where f is a function."""
-    if fit.smooths is None or fit.model is None or fit.model.parametric:
-        return None
-    names = [name for label in fit.smooths.model_labels for name in fit.smooths.term(label).covariates]
-    for name in names:  # grows as it goes
-        names += [need for need in fit.model.needs(name) if need not in names]
-    return tuple(names)

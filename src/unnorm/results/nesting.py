@@ -1,4 +1,4 @@
-"""Which parameters a test of nested models is about, and whether the two were fitted to the same data."""
+"""Tests of nested models: which parameters they are about, and whether the two were fitted to the same data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,41 @@ import numpy as np
 from .._base.counts import counted
 from ..data.observations import Observations
 from ..errors import InputError, listing, unknown
+from ..inference import tests
+from ..inference.tests import NestedTest
+from .summaries import is_relative
 
 if TYPE_CHECKING:
     from .fit import Fit
+
+
+def likelihood_ratio(larger: Fit, smaller: Fit) -> NestedTest:
+    """See `Fit.likelihood_ratio`."""
+    if not (larger.is_likelihood and smaller.is_likelihood):
+        raise InputError(
+            "A likelihood ratio needs two likelihoods, and with reference points (or constants that do not "
+            "normalise every context) the objective is not a likelihood: twice its gain is not χ². "
+            "Use fit.wald(smaller), whose covariance includes the reference points'."
+        )
+    if is_relative(larger) or is_relative(smaller):
+        raise InputError(
+            "A likelihood ratio needs weights that are counts, and weights='relative' are not: use "
+            "fit.wald(smaller), whose covariance is robust."
+        )
+    if larger.settings["objective"].get("cluster") is not None:
+        raise InputError(
+            "A likelihood ratio assumes independent observations, and this fit names clusters: use "
+            "fit.wald(smaller, robust=True)."
+        )
+    extra = extra_names(larger, smaller)
+    ours, theirs = (set() if fit.smooths is None else set(fit.edf) for fit in (larger, smaller))
+    if ours != theirs:
+        raise InputError(
+            f"The fits differ in their smooth terms ({listing(sorted(ours ^ theirs))}), whose number of parameters "
+            "is not fixed: compare by fit.aic, or see the p-values of smooth terms in fit.summary()."
+        )
+    error = 2.0 * float(np.hypot(*(fit.diagnostics.get("loglik_se", 0.0) for fit in (larger, smaller))))
+    return tests.likelihood_ratio(larger.loglik, smaller.loglik, len(extra), error)
 
 
 def extra_names(larger: Fit, smaller: Fit) -> list[str]:

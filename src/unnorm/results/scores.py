@@ -29,8 +29,8 @@ from ..data.observations import Observations
 from ..data.placing import from_unit, log_volumes, placed
 from ..domains.base import Domain
 from ..errors import InputError, OutsideError, hush, listing
-from ..objectives.anchor import representatives
 from ..objectives.integrals import context_rules
+from ..objectives.representatives import representatives
 from .centre_bias import CentreBias, centre_bias
 from .density import Density
 from .held_out import evenly

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base.intervals import quantile
-from .._base.numerics import quadratic_forms
+from .._base.numerics import flag, quadratic_forms
 from ..engine import gam_effects
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
@@ -70,7 +70,7 @@ class SmoothPart:
         effect of y and z, where z belongs to the context, averages to zero over the grid of y at each z.
         `robust`: se and band from the robust covariance, without the parts of se, which assume the model.
         """
-        total, df = robust_covariance(self.errors) if robust else (self.errors.total, None)
+        total, df = robust_covariance(self.errors) if flag(robust, "robust") else (self.errors.total, None)
         term = self.term(label)
         points = dict(self.grids[term.label]) if at is None else gam_effects.read_at(term, at)
         C = columns_shown(self, term, points)

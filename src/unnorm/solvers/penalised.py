@@ -172,7 +172,7 @@ def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditiv
     partial = known.partial(part.terms.columns)
     built = part.terms.build(
         part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True, categories=obs.categories,
-        boundary=known.boundary,
+        boundary=known.boundary, ends=known.ends,
     )  # fmt: skip
     return BuiltAdditive(model, obs, tuple(built)), part.columns
 

@@ -84,7 +84,7 @@ def random_steps(
     ground = landscape(obs, maps, domain)
     kernel = StepKernel("gamma", "vonmises") if kernel is None else kernel
     rows = contrast(obs, kernel.bind(ground, obs), IID(), per_point=whole(k, "k", 1), rng=generator(rng))
-    known = CovariateSet(obs, (*maps, *covariates), edges=ground.edges)
+    known = CovariateSet(obs, (*maps, *covariates))
     start = obs.previous()[rows.at]
     values = known.values(("step", "turn", *(one.name for one in (*maps, *covariates))), obs, rows.outcome, rows.at)
     columns: dict[str, np.ndarray] = {

@@ -13,7 +13,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from .._base import frames
+from .._base import column_checks, frames
 from .._base.categories import Category
 from .._base.words import at_row, option
 from ..data.observations import Observations, transitions
@@ -272,15 +272,15 @@ def _read(
         raise DataError(f"Column {time!r} must hold times: dates, ISO 8601 text (2024-05-01T06:00:00Z) or seconds; got "
                         f"text such as {label!r}.")  # fmt: skip
     xy = [table.column(name, role) for name, role in zip(place, ("x", "y"))]
-    frames.check_numeric(xy, "x and y")
-    frames.check_finite([t, *xy])
+    column_checks.check_numeric(xy, "x and y")
+    column_checks.check_finite([t, *xy])
     who = [None if name is None else table.column(name, role) for name, role in zip(labels, ("animal", "burst"))]
     more = [table.column(name, "columns") for name in columns]
     own = {"x", "y", "animal", "burst", "dt", "step", "turn", "angle", *(f"{name}_start" for name in columns)}
     if taken := [name for name in columns if name in own]:
         raise InputError(f"columns must not be called {listing(taken)}, which a track has already: rename them.")
     needed = [t, *xy, *(one for one in who if one is not None), *more]
-    gone, note = frames.incomplete(needed, missing, None, "rows")
+    gone, note = column_checks.incomplete(needed, missing, None, "rows")
     rows = np.flatnonzero(~gone)
     if rows.size < 2:
         raise DataError(f"A track needs at least two fixes; there are {rows.size}.")

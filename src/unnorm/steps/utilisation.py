@@ -14,7 +14,8 @@ import numpy as np
 from .._base.frames import to_native
 from ..data.observations import Observations
 from ..errors import InputError, listing, warn
-from ..results.fit import Fit, columns_read
+from ..results.fit import Fit
+from ..results.fitted_terms import columns_read
 from .steady_state import Cells, stationary
 
 CELLS = 50  # along the longer side

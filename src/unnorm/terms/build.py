@@ -18,7 +18,7 @@ from .interaction import Interaction, build_interaction
 from .kernel_term import KernelSmooth, build_kernel
 from .levels import Category, is_category
 from .linked import linked
-from .meeting import Boundary, Meeting
+from .meeting import Boundary, Ends, Meeting
 from .sample import check_digits, check_finite, numeric
 from .side import side
 from .specs import Factor, Linear, Smooth, Term, Terms
@@ -74,6 +74,7 @@ def build(
     max_knots: int | None,
     categories: Mapping[str, Category],
     boundary: Boundary,
+    ends: Ends,
     select: bool,
 ) -> list[BuiltTerm]:
     """See `Terms.build`."""
@@ -88,7 +89,7 @@ def build(
     if len(set(sizes.values())) > 1:
         raise DataError(f"The columns must have one value a row each; got lengths {sizes}.")
     terms = terms.labelled(categories)
-    meeting = Meeting(columns, knots, periods, partial, max_knots, categories, boundary)
+    meeting = Meeting(columns, knots, periods, partial, max_knots, categories, boundary, ends)
     makers: dict[type[Term], Any] = {
         Smooth: lambda term: (
             smooth(meeting, term) if term.id is None else linked_smooth(meeting, term, linked(term, terms.terms))

@@ -12,9 +12,9 @@ from ..errors import DataError, TermError, listing
 from .base import BuiltTerm
 from .basis import Setup, householder, reflected, scale_roots
 from .build_levels import factor_smooth, random, random_tensor
-from .built import SmoothTerm, known_codes
+from .built import SmoothTerm
 from .kinds import BasisKind
-from .levels import is_category, level_name
+from .levels import codes, is_category, level_name, unseen
 from .linked import like_the_first, pooled
 from .meeting import Meeting
 from .partial import check_present
@@ -59,8 +59,10 @@ def labelled(meeting: Meeting, spec: Smooth, kind: BasisKind) -> list[BuiltTerm]
     """A smooth of labels: points are their positions among the kind's levels."""
     what, (name,) = spec.label, spec.covariates
     labels = kind.levels(spec.xt, what)
-    at = known_codes(meeting.columns, name, labels, what).astype(np.float64)
-    sample = summarise({name: at}, (name,), what)
+    at = codes(meeting.columns, name, labels, what)
+    if (at < 0).any():
+        raise kind.lacking(spec.xt, what, unseen(meeting.columns, name, at))
+    sample = summarise({name: at.astype(np.float64)}, (name,), what)
     setup = kind.setup(meeting.request(spec.covariates, spec.k, spec.m, spec.knots, what, spec.xt, sample))
     return finish(meeting, spec, setup, sample, constrain=True, labels=labels)
 

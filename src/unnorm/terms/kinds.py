@@ -32,7 +32,7 @@ class Request:
     m: Orders
     sample: Sample  # the covariates' rows, summarised
     given_knots: Callable[[str], np.ndarray | None]  # covariate → knots that the user gave
-    period_ends: Callable[[str], np.ndarray | None]  # covariate → (low, high) of its declared period
+    period_ends: Callable[[str], np.ndarray | None]  # covariate → (low, high) of its period or domain
     quantile_knots: Callable[[int, tuple[float, float] | None], np.ndarray]  # k knots at quantiles, between given ends
     knot_rows: Callable[[int], tuple[np.ndarray, np.ndarray]]  # k → rows to be knots, and their shares
     rows: Callable[[], np.ndarray]  # the covariates' rows themselves (n, d)
@@ -78,6 +78,10 @@ class BasisKind(ABC):
 
     def levels(self, xt: Any, label: str) -> tuple[Any, ...]:
         """The labels of a categorical covariate, in order."""
+        raise NotImplementedError(f"{self.name} takes numbers.")
+
+    def lacking(self, xt: Any, label: str, lost: Sequence[Any]) -> TermError:
+        """The error where the data have labels, `lost`, that xt does not."""
         raise NotImplementedError(f"{self.name} takes numbers.")
 
     @abstractmethod

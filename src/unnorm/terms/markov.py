@@ -6,7 +6,7 @@ With k below the number of regions, the k smoothest eigenvectors of S against th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -114,6 +114,19 @@ class MarkovField(BasisKind):
 
     def levels(self, xt: Any, label: str) -> tuple[str, ...]:
         return laplacian(xt, label)[0]
+
+    def lacking(self, xt: Any, label: str, lost: Sequence[Any]) -> TermError:
+        first = level_name(lost[0])
+        if "penalty" in xt:
+            add = "to 'regions', with a row and a column of 'penalty'"
+        elif "nb" in xt:
+            add = f"with its neighbours, as {{{first!r}: (…)}}, or {{{first!r}: ()}} where it has none"
+        else:
+            add = f"with its outline, as {{{first!r}: points}}, which shares points with those of its neighbours"
+        return TermError(
+            f"{label}: xt= must have every region of the data, and lacks {listing(lost)}. Add "
+            f"{'it' if len(lost) == 1 else 'each'} {add}; or leave those rows out."
+        )
 
     def setup(self, request: Request) -> Setup:
         names, S = laplacian(request.xt, request.label)

@@ -18,6 +18,7 @@ from .sample import Sample, drawn, gathered, most_knots, numeric, quantile_knots
 _MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots
 _SMALL = 5_000  # rows up to which that costs little beside the fit
 Boundary = Callable[[tuple[str, ...]], Any]  # covariates → the loops of the domain that they are a place in, or None
+Ends = Callable[[str], tuple[float, float] | None]  # covariate → the ends of the domain that it is a coordinate of
 
 
 @final
@@ -34,6 +35,7 @@ class Meeting:
         max_knots: int | None,
         categories: Mapping[str, Category],
         boundary: Boundary,
+        ends: Ends,
     ) -> None:
         self.categories = categories
         self.columns = columns
@@ -42,11 +44,14 @@ class Meeting:
         self.partial = frozenset(partial)
         self.max_knots = max_knots
         self.boundary = boundary
+        self.ends = ends
         self._samples: dict[tuple[str, ...], Sample] = {}
 
     def on(self, columns: Columns) -> Meeting:
         """The same options on other rows."""
-        return Meeting(columns, self.knots, self.periods, self.partial, self.max_knots, self.categories, self.boundary)
+        return Meeting(
+            columns, self.knots, self.periods, self.partial, self.max_knots, self.categories, self.boundary, self.ends
+        )
 
     def sample(self, names: tuple[str, ...], what: str) -> Sample:
         if names not in self._samples:
@@ -77,9 +82,11 @@ class Meeting:
         return array
 
     def period_ends(self, name: str, sample: Sample, what: str) -> np.ndarray | None:
-        """(low, high) of the covariate's declared period; None where it has none."""
+        """(low, high) of the covariate's declared period, or of the domain that it is a coordinate of; None where
+        neither is known."""
         if self.periods.get(name) is None:
-            return None
+            ends = self.ends(name)
+            return None if ends is None else np.array(ends)
         given = self.periods[name]
         numbers = all(isinstance(one, int | float | np.number) for one in np.asarray(given, dtype=object).ravel())
         period = np.asarray(given, dtype=np.float64) if numbers else np.empty(0)

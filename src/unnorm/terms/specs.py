@@ -214,6 +214,7 @@ class Terms:
         select: bool = False,
         links: bool = False,
         boundary: Callable[[tuple[str, ...]], Any] = lambda names: None,
+        ends: Callable[[str], tuple[float, float] | None] = lambda name: None,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
@@ -234,6 +235,8 @@ class Terms:
         select: a second penalty on each smooth's null space, so that the data can remove the whole term.
         links: whether the caller's fit can share smoothing parameters among terms (`id=`).
         boundary: covariates → loops of the domain in which they are a place; soap films without their own take it.
+        ends: covariate → (low, high) of the domain of which it is a coordinate; cyclic bases without knots or a period
+            close there.
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)
@@ -247,8 +250,9 @@ class Terms:
             raise TermError(f"{wrong[0].label}: id= links smooths in un.gam; here each has its own. Leave it out.")
         intercept = self.intercept if intercept is None else intercept
         return build(
-            self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {}, boundary, select
-        )
+            self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {}, boundary, ends,
+            select,
+        )  # fmt: skip
 
 
 # ---- the functions users call ----
@@ -274,7 +278,9 @@ def s(
         bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish),
             gp (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), so (soap film: a region
             with a boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor). Left out, it
-            is tp; for one covariate whose period is known, such as an angle on a circle, cc.
+            is tp; for one covariate whose period is known, such as an angle on a circle, cc. Without knots or a period
+            the cyclic ones close at the ends of the model's domain, if the covariate is one of its coordinates, and
+            else at those of the rows.
         by: a column that multiplies the function, or a factor: one function for each level. Write factor("subject")
             where numbers are labels.
         m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).

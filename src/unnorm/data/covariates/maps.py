@@ -15,7 +15,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from ..._base import frames
+from ..._base import column_checks, frames
 from ..._base.numerics import codes_of, floats
 from ..._base.words import at_row, either
 from ...errors import DataError, InputError, OutsideError, listing, unknown
@@ -176,8 +176,8 @@ class Map(Covariate):
         column = table.column(value, "value")
         keys = None if key is None else table.column(key, "key").whole()
         keys = keys.as_times() if keys is not None and match == "latest" else keys
-        frames.check_numeric([*places, column], "x=, y=, value")
-        frames.check_finite([*places, column])
+        column_checks.check_numeric([*places, column], "x=, y=, value")
+        column_checks.check_finite([*places, column])
         for part in (*places, *([] if keys is None else [keys])):
             if part.missing is not None:
                 first = int(np.argmax(part.missing))

@@ -8,9 +8,10 @@ from typing import Any, final
 import numpy as np
 
 from ..._base.numerics import floats, point_text
+from ...domains.base import Domain
 from ...errors import DataError, InputError, TermError, listing
 from ..observations import Observations, lag_suffix
-from ..placing import Frame
+from ..placing import frame_of
 from .base import BUILT_INS, Covariate, CovariateRows, Setting
 from .columns import Context, Outcome
 from .expressions import FUNCTIONS
@@ -33,8 +34,7 @@ class CovariateSet:
     covariates need new names.
 
     centre: the domain's centre, for `dcenter`. y_down: y grows downwards, as pixels do, so that angles are as seen.
-    period: the period of the outcome's coordinates (of an angle's, on the circle). sphere: outcomes are unit vectors.
-    edges: (E, 2, 2) edges of the domain, where it is a polygon in the plane. frame: of its window, or each context's.
+    domain: Ω, which says where coordinates are periods, a place in a region or a direction in space.
 
     >>> from unnorm.data.observations import transitions
     >>> obs = transitions({"a": [0.0, 3.0, 3.0], "b": [0.0, 4.0, 4.5]}, y=("a", "b"))
@@ -49,14 +49,13 @@ class CovariateSet:
         *,
         centre: Sequence[float] | np.ndarray | None = None,
         y_down: bool = False,
-        period: float | None = None,
-        sphere: bool = False,
-        edges: np.ndarray | None = None,
-        frame: Frame | None = None,
+        domain: Domain | None = None,
     ) -> None:
         self.dim: int = obs.dim
-        self._edges = edges
+        self._domain = domain
         self._places = _places(obs)
+        period = None if domain is None else domain.coordinate_period
+        sphere, frame = (False, None) if domain is None else (domain.sphere, frame_of(domain))
         setting = Setting(obs, _centre(centre), y_down, period, sphere, frame)
         self.planar_chain: bool = setting.planar_chain
         columns: dict[str, Covariate] = {name: Context(name, name) for name in obs.group}
@@ -124,14 +123,25 @@ class CovariateSet:
     def boundary(self, names: tuple[str, ...]) -> tuple[np.ndarray, ...] | None:
         """Closed loops (m + 1, 2) round the domain, where these two covariates are a place in it: an outcome, or an
         earlier one of its chain. None elsewhere."""
-        if self._edges is None or len(names) != 2 or any(name not in self._by_name for name in names):
+        if len(names) != 2 or any(name not in self._by_name for name in names):
             return None
         columns = tuple(self._by_name[name].column for name in names)
-        if columns not in self._places and columns[::-1] not in self._places:
+        edges = None if self._domain is None or self.dim != 2 else self._domain.edges
+        if edges is None or (columns not in self._places and columns[::-1] not in self._places):
             return None
-        ends = np.flatnonzero((self._edges[:-1, 1] != self._edges[1:, 0]).any(axis=1)) + 1
-        loops = [np.concatenate([some[:, 0], some[-1:, 1]]) for some in np.split(self._edges, ends)]
+        ends = np.flatnonzero((edges[:-1, 1] != edges[1:, 0]).any(axis=1)) + 1
+        loops = [np.concatenate([some[:, 0], some[-1:, 1]]) for some in np.split(edges, ends)]
         return tuple(loop if columns in self._places else loop[:, ::-1] for loop in loops)
+
+    def ends(self, name: str) -> tuple[float, float] | None:
+        """The least and the largest value in the domain, where the covariate is a coordinate of the outcome, or of an
+        earlier one of its chain, and the domain has ends. None elsewhere."""
+        box = None if self._domain is None or self._domain.dim != self.dim else self._domain.enclosing_box
+        if box is None or name not in self._by_name:
+            return None
+        column = self._by_name[name].column
+        j = next((j for j, same in enumerate(zip(*self._places)) if column in same), None)
+        return None if j is None else (float(box[0][j]), float(box[1][j]))
 
     def context_only(self, name: str) -> bool:
         """Whether the covariate depends on x only, not on y."""
@@ -259,13 +269,11 @@ class CovariateSet:
         return (*notes, *(note for covariate in self._by_name.values() for note in covariate.notes()))
 
 
-def _places(obs: Observations) -> set[tuple[Any, ...]]:
-    """The pairs of columns that are points of the plane: outcomes, and the earlier points of a chain."""
-    if obs.dim != 2:
-        return set()
+def _places(obs: Observations) -> tuple[tuple[Any, ...], ...]:
+    """The columns that make a point of Ω together: outcomes, and the earlier points of a chain."""
     lags = range(1, obs.lags + 1) if obs.kind == "transitions" else ()
     earlier = [tuple(("context", name + lag_suffix(lag)) for name in obs.outcome_names) for lag in lags]
-    return {(("outcome", 0), ("outcome", 1)), *earlier}
+    return (tuple(("outcome", j) for j in range(obs.dim)), *earlier)
 
 
 def _centre(centre: Any) -> tuple[float, float] | None:

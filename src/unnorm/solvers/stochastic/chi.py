@@ -290,7 +290,7 @@ def chi_of(normaliser: Normaliser, obs: Observations, model: Model, anchors: boo
         known = model.covariates(obs)
         periods = {name: known.period(name) for name in columns if known.period(name)}
         options: dict[str, Any] = {"knots": normaliser.knots, "periods": periods, "categories": obs.categories}
-        options["boundary"] = known.boundary
+        options |= {"boundary": known.boundary, "ends": known.ends}
         terms = tuple(normaliser.terms.build(columns, **options, intercept=True))
         parts = [term.design({name: columns[name] for name in term.covariates}) for term in terms]
         return SmoothChi(np.column_stack([np.ones(obs.n), *parts]), terms)
