@@ -22,21 +22,24 @@ others = len({id(process) for process in ahead._running.values()})
 fit = un.fit(eye, un.transitions(one, y=("x", "y"), order="fix", group=("subject", "image")),
              objective=un.Logistic(un.Uniform(), per_point=20), rng=2)
 from numba.core.dispatcher import Dispatcher
-from unnorm.engine import arrange_kernels, kernels, matrix_kernels
-parts = {**vars(kernels), **vars(arrange_kernels), **vars(matrix_kernels)}
+from unnorm.engine import arrange_kernels, gather, kernels, matrix_kernels
+from unnorm.terms import basis_kernels, sample_kernels
+rooms = (kernels, arrange_kernels, matrix_kernels, gather, basis_kernels, sample_kernels)
+parts = {name: part for room in rooms for name, part in vars(room).items()}
 own = {name: part for name, part in parts.items() if isinstance(part, Dispatcher)}
 print(json.dumps({
     "others": others,
     "left": len(ahead._running),
     "signatures": {name: len(part.signatures) for name, part in own.items() if part.signatures},
-    "agree": [own[name].signatures == [ahead.signature(name)] for names in ahead.SHARES for name in names],
+    "agree": [own[name].signatures == [ahead.signature(name)] for names in ahead.SHARES for name in names]
+    + [own[name].signatures == [ahead.of_matrices(own[name])] for name in ("gather_blocks", "cholesky_inverse")],
     "compiled here": sum(sum(part.stats.cache_misses.values()) for part in own.values()),
     "estimate": fit.smooths.gam.smoothed.beta.tolist(),
 }))
 """
 KERNELS = {  # of README's eye formula: one signature each. More of them make the first fit slower, by .3 to 2 s each
     *("number_rows", "locate_from", "solve_band", "predictor", "run_sums"),
-    *("cross_products", "leverages", "cholesky_inverse"),
+    *("cross_products", "leverages", "cholesky_inverse", "gather_blocks", "spline_rows"),
 }
 
 

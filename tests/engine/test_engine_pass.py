@@ -204,10 +204,10 @@ def test_a_part_of_the_runs_is_the_design_of_those_rows():
 
 
 def test_no_shape_compiles_anything_new():
-    from unnorm.engine import arrange_kernels, kernels, matrix_kernels
+    from unnorm.engine import arrange_kernels, gather, kernels, matrix_kernels
 
     compiled = [kernels.cross_products, kernels.leverages, kernels.predictor]
-    compiled += [arrange_kernels.locate_from, matrix_kernels.cholesky_inverse]
+    compiled += [arrange_kernels.locate_from, matrix_kernels.cholesky_inverse, gather.gather_blocks]
     counts = []
     shapes = ((900, "s(a, k=8)"), (900, FORMULAS["dense and context"]))  # the two that are compiled: see kernels.py
     shapes += ((700, "s(a, k=9)"), (1200, "s(a, k=5) + s(px, py, k=9) + s(b, k=20)"), (N, FORMULAS["levels"]))

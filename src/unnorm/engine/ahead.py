@@ -23,7 +23,8 @@ from .._base.threads import cores
 
 SHARES = (("cross_products",), ("predictor", "run_sums", "leverages"))  # of each process, in the order of need
 _TABLES = ("table", "context", "p_local", "p_context", "totals")
-_MATRICES = ("a", "both", "out")  # of matrix_kernels.py
+_MATRICES = ("a", "both", "out", "cross", "half", "part")  # of matrix_kernels.py and gather.py
+_WHOLE = ("raw", "at")  # arrays of whole numbers there
 _ABSENT = ("link", "f", "x", "delta", "local_x", "xx", "g_x", "p_local_x", "p_xx")  # in most fits
 PATIENCE = 120.0  # seconds after which another process is given up
 _LOOK = 0.01  # seconds between two looks for what it writes
@@ -57,15 +58,23 @@ def _arguments(function: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(function.py_func).parameters)
 
 
-def _meanwhile() -> None:
-    """Compile what a fit needs after the first passes."""
+def of_matrices(function: Any) -> tuple[Any, ...]:
+    """The types with which fits call a function of matrix_kernels.py or gather.py."""
     from numba import types
 
+    known = {"local": types.int64, **{one: types.Array(types.int64, 2, "C") for one in _WHOLE}}
+    known |= {one: types.Array(types.float64, 2, "C") for one in _MATRICES}
+    return tuple(known.get(one, types.Array(types.float64, 1, "C")) for one in _arguments(function))
+
+
+def _meanwhile() -> None:
+    """Compile what a fit needs after the first passes."""
+    from .gather import gather_blocks
     from .matrix_kernels import cholesky_inverse
 
-    function: Any = cholesky_inverse
-    dims = (2 if one in _MATRICES else 1 for one in _arguments(function))
-    function.compile(tuple(types.Array(types.float64, dim, "C") for dim in dims))
+    functions: tuple[Any, ...] = (gather_blocks, cholesky_inverse)
+    for function in functions:
+        function.compile(of_matrices(function))
 
 
 def compile_ahead() -> None:

@@ -13,9 +13,9 @@ import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, config
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
-from .._base.cached import inner, njit
+from .._base.cached import inner
 
 _VECTORS = 3  # beside each other; with four rows, twelve sums, their three factors and a multiplier: 16 registers
 
@@ -106,7 +106,7 @@ def add_products(out, rows, columns, a, at, across, along, b, start, step, n):
             _one_row(out, i * size + j, size, a, at + i * across, across, along, b, start + j, step, n)
 
 
-@njit(inline="always")
-def padded(columns):
+@register_jitable
+def padded(columns: int) -> int:
     """Room for so many columns."""
     return (columns + WIDTH - 1) // WIDTH * WIDTH

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 # long: arrays of a compiled loop
 @njit(nogil=True, cache=True, error_model="numpy")
 def gather_blocks(cross, score, matrices, raw, at, local, half, part, out, gradient):
-    """XᵀWX to `out` and Xᵀ(dℓ/dη) to `gradient`, from sums T over raw functions: each pair of local blocks above the
-    diagonal, contexts' blocks with all blocks below it, and squares, which lie on it, whole.
+    """Add XᵀWX to `out` and Xᵀ(dℓ/dη) to `gradient`, from sums T over raw functions: each pair of local blocks above the
+    diagonal, contexts' blocks with all blocks below it, and squares, which lie on it, whole. Blocks may share
+    coefficients.
 
     Block b has C_b in matrices[offset_b:], in rows of width_b. `raw` (blocks, 4) says for each its first raw function,
     how many there are, offset and width; `at` (blocks, 2) its first coefficient and how many. Rows of T go on beyond
@@ -35,7 +36,7 @@ def gather_blocks(cross, score, matrices, raw, at, local, half, part, out, gradi
             total = 0.0
             for k in range(count):
                 total += matrices[offset + k * width + i] * score[first + k]
-            gradient[row + i] = total
+            gradient[row + i] += total
         inside = first < local
         begin, end = (first, local) if inside else (0, cross.shape[0])  # the raw functions that these have sums with
         for c in range(0, half.size, 4):
@@ -52,13 +53,17 @@ def gather_blocks(cross, score, matrices, raw, at, local, half, part, out, gradi
             add_products(part, rows, columns, half, other - begin, half.shape[1], 1, matrices, from_, step, others)
             for i in range(rows):
                 for j in range(columns):
-                    out[row + i, column + j] = out[column + j, row + i] = part[i, j]
+                    if a == b:
+                        out[row + i, row + j] += 0.5 * (part[i, j] + part[j, i])
+                    else:
+                        out[row + i, column + j] += part[i, j]
+                        out[column + j, row + i] += part[i, j]
 
 
 @final
 @dataclass(frozen=True)
 class Gather:
-    """The blocks of a segment without factors, dense columns and blocks that add, as `gather_blocks` takes them."""
+    """The blocks of a segment without factors and dense columns, as `gather_blocks` takes them."""
 
     matrices: np.ndarray
     raw: np.ndarray
@@ -83,7 +88,7 @@ class Gather:
 
     def both(self, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Xᵀ(dℓ/dη) and XᵀWX of the coefficients."""
-        gradient, out = np.empty(self.size), np.empty((self.size, self.size))
+        gradient, out = np.zeros(self.size), np.zeros((self.size, self.size))
         rows = int(self.at[:, 1].max(initial=0))
         half, part = np.empty((rows, padded(self.functions))), np.empty((rows, padded(rows)))
         gather_blocks(cross, score, self.matrices, self.raw, self.at, self.local, half, part, out, gradient)

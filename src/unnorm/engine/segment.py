@@ -183,8 +183,8 @@ class Segment:
 
     @cached_property
     def _gather(self) -> Gather | None:
-        """What gathers sums of a segment without factors, dense columns and blocks that add."""
-        if not self.bare or self.product is not None or not self.blocks or any(block.adds for block in self.blocks):
+        """What gathers sums of a segment without factors and dense columns."""
+        if not self.bare or self.product is not None or not self.blocks:
             return None
         from .gather import Gather
 
