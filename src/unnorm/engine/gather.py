@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 # long: arrays of a compiled loop
 @njit(nogil=True, cache=True, error_model="numpy")
 def gather_blocks(cross, score, matrices, raw, at, local, half, part, out, gradient):
-    """Add XᵀWX to `out` and Xᵀ(dℓ/dη) to `gradient`, from sums T over raw functions: each pair of local blocks above the
-    diagonal, contexts' blocks with all blocks below it, and squares, which lie on it, whole. Blocks may share
+    """Add XᵀWX to `out` and Xᵀ(dℓ/dη) to `gradient`, from sums T over raw functions: each pair of local blocks above
+    the diagonal, contexts' blocks with all blocks below it, and squares, which lie on it, whole. Blocks may share
     coefficients.
 
     Block b has C_b in matrices[offset_b:], in rows of width_b. `raw` (blocks, 4) says for each its first raw function,
