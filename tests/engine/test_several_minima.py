@@ -9,6 +9,7 @@ import pytest
 
 import unnorm as un
 from unnorm.engine.core import build_design, smooth_fit
+from unnorm.errors import UnnormWarning
 from unnorm.terms.parser import parse
 
 ORACLES = Path(__file__).parents[1] / "oracles" / "mgcv"
@@ -114,3 +115,38 @@ def test_several_terms_that_gain_only_together():
     fit = un.gam("y ~ g + s(x, k=4) + s(x, by=g, k=4, m=1) + s(h, bs='re')", data, method="GCV")
     assert fit.converged
     assert fit.score == pytest.approx(0.89455, abs=1e-4)
+
+
+def nearly_separated(seed, n, steep):
+    rng = np.random.default_rng(seed)
+    x, z = rng.uniform(-1, 1, n), rng.normal(size=n)
+    eta = 3 * steep * np.sign(x - 0.2) * np.sqrt(np.abs(x - 0.2)) + 0.5 * np.sin(2 * z)
+    return {"x": x, "z": z, "y": (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)}
+
+
+def test_larger_tables_are_scanned_where_they_are_nearly_separated(monkeypatch):
+    data = nearly_separated(0, 5000, 6)
+    fit = un.gam("y ~ s(x) + s(z)", data, family="binomial")
+    monkeypatch.setattr("unnorm.engine.restarts._NEARLY", 0.0)
+    first = un.gam("y ~ s(x) + s(z)", data, family="binomial")
+    assert fit.converged
+    assert fit.score < first.score - 0.2
+
+
+def test_larger_tables_say_so_where_the_criterion_falls_without_end():
+    with pytest.warns(UnnormWarning, match="goes to zero"):
+        assert not un.gam("y ~ s(x) + s(z)", nearly_separated(1, 10_000, 6), family="binomial").converged
+
+
+def test_other_tables_are_not_asked_whether_they_are(monkeypatch):
+    """No pass over the rows: the likelihood is known."""
+    from unnorm.engine import restarts
+
+    asked = []
+    scan = restarts._nearly_separated
+    monkeypatch.setattr("unnorm.engine.design.Design.ends", lambda *_: asked.append(1) or (-1.0, 1.0))
+    monkeypatch.setattr(restarts, "_nearly_separated", lambda *given: asked.clear() or scan(*given))
+    rng = np.random.default_rng(0)
+    data = {"x": rng.random(6000), "y": (rng.random(6000) < 0.3).astype(float)}
+    assert un.gam("y ~ s(x)", data, family="binomial").converged
+    assert not asked

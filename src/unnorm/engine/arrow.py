@@ -25,6 +25,7 @@ _OWN = (
 )
 
 
+_DIGITS = 1e-8  # least² · (left of H_00), pivots of a unit diagonal, below which rounding is 10⁻⁸ of what is left
 _STACK = 8  # levels from which algebra goes over all of them at once
 Blocks = Sequence[np.ndarray] | np.ndarray  # one for each level; an array (L, k, ·) where all have as many columns
 
@@ -142,43 +143,50 @@ class Arrow:
         return out
 
     def invert(self) -> ArrowInverse:
-        """H⁻¹ by blocks, and log|H|; raises `Singular`."""
+        """H⁻¹ by blocks, and log|H|; raises `Singular`.
+
+        What is left of H_00 may be 10⁻⁹ of it: an intercept, beside curves of levels whose rows' weights range from 1
+        to 10⁶. Where rounding in H_ll⁻¹ is much of that, A_l takes a step of refinement, and with R = H_l0 − H_ll A_l
+        what comes off H_00 is H_l0ᵀA_l + A_lᵀR, which errs by the square of what A_l is off."""
         if self.stacked is not None:
             return self._invert_stacked(*self.stacked)
         if not len(self.own):
             return ArrowInverse(*_whole(self.shared))
-        schur = self.shared.copy()
-        logdet = 0.0
-        inverses, slopes = [], []
-        for k, (own, cross) in enumerate(zip(self.own, self.cross)):
-            inverse, part = _inverse(own, k)
-            slope = inverse @ cross
-            schur -= cross.T @ slope
-            logdet += part
-            inverses.append(inverse)
-            slopes.append(slope)
-        try:
-            sigma, part = _inverse(schur, -1, np.diag(self.shared))
-        except Singular as singular:
-            raise Singular(-1, singular.direction, [-slope @ singular.direction for slope in slopes]) from None
-        return ArrowInverse(sigma, tuple(inverses), tuple(slopes), logdet + part)
+        inverses, parts, pivots = zip(*(_inverse(own, k) for k, own in enumerate(self.own)))
+        slopes = [inverse @ cross for inverse, cross in zip(inverses, self.cross)]
+        schur = self.shared - sum(cross.T @ slope for cross, slope in zip(self.cross, slopes))
+        if self._rough(min(pivots), schur):
+            slopes = [a + p @ (c - h @ a) for a, p, c, h in zip(slopes, inverses, self.cross, self.own)]
+            schur = self.shared - sum(c.T @ a + a.T @ (c - h @ a) for a, c, h in zip(slopes, self.cross, self.own))
+        return self._inverse(schur, inverses, tuple(slopes), float(sum(parts)))
 
     def _invert_stacked(self, own: np.ndarray, cross: np.ndarray) -> ArrowInverse:
         """The same for levels of equal size, all at once."""
-        inverse, logdet = _inverses(own)
+        inverse, logdet, least = _inverses(own)
         slope = np.matmul(inverse, cross)
-        flat = tall(slope)
-        schur = self.shared - cross.reshape(flat.shape).T @ flat
+        schur = self.shared - tall(cross).T @ tall(slope)
+        if self._rough(least, schur):
+            slope = slope + np.matmul(inverse, cross - np.matmul(own, slope))
+            schur = self.shared - tall(cross).T @ tall(slope) - tall(slope).T @ tall(cross - np.matmul(own, slope))
+        return self._inverse((schur + schur.T) / 2, inverse, slope, logdet)
+
+    def _rough(self, least: float, schur: np.ndarray) -> bool:
+        """Whether rounding in the inverses of the levels' blocks is much of what they leave of the shared one."""
+        whole = self.shared.diagonal()
+        left = np.divide(schur.diagonal(), whole, out=np.zeros(len(whole)), where=whole > 0)
+        return bool(least * least * left.min(initial=1.0) < _DIGITS)
+
+    def _inverse(self, schur: np.ndarray, inverses: Blocks, slopes: Blocks, logdet: float) -> ArrowInverse:
         try:
-            sigma, part = _inverse((schur + schur.T) / 2, -1, np.diag(self.shared))
+            sigma, part, _ = _inverse(schur, -1, np.diag(self.shared))
         except Singular as singular:
-            raise Singular(-1, singular.direction, list(-slope @ singular.direction)) from None
-        return ArrowInverse(sigma, inverse, slope, logdet + part)
+            raise Singular(-1, singular.direction, [-slope @ singular.direction for slope in slopes]) from None
+        return ArrowInverse(sigma, inverses, slopes, logdet + part)
 
 
 def _whole(matrix: np.ndarray) -> tuple[np.ndarray, Blocks, Blocks, float]:
     """The inverse of a matrix without levels."""
-    sigma, logdet = _inverse(matrix, -1)
+    sigma, logdet, _ = _inverse(matrix, -1)
     return sigma, (), (), logdet
 
 
@@ -205,11 +213,11 @@ def _stack(own: Blocks, cross: Blocks) -> tuple[np.ndarray, np.ndarray] | None:
     return np.array(own), np.array(cross)
 
 
-def _inverses(own: np.ndarray) -> tuple[np.ndarray, float]:
-    """The inverses of (L, k, k) and the sum of their log-determinants, scaled as in `_inverse`."""
+def _inverses(own: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """The inverses of (L, k, k), the sum of their log-determinants and the least pivot, scaled as in `_inverse`."""
     diagonal = np.diagonal(own, axis1=1, axis2=2)
     if own.shape[1] == 1 and np.all(diagonal > 0) and np.all(np.isfinite(diagonal)):
-        return 1.0 / own, float(np.sum(np.log(own)))
+        return 1.0 / own, float(np.sum(np.log(own))), 1.0
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.nan))
     unit = own * scale[:, :, None] * scale[:, None, :]
     try:
@@ -220,14 +228,15 @@ def _inverses(own: np.ndarray) -> tuple[np.ndarray, float]:
         for k, block in enumerate(own):
             _inverse(block, k)
     inverse = np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :]
-    return inverse, 2.0 * float(np.sum(np.log(pivots)) - np.sum(np.log(scale)))
+    return inverse, 2.0 * float(np.sum(np.log(pivots)) - np.sum(np.log(scale))), float(np.min(pivots))
 
 
-def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """(A⁻¹, log|A|) by Cholesky of the matrix scaled to a unit diagonal (graded penalties then lose no digits), or by
-    `diagonal`, that of a matrix of which A is what was left: columns that the others span are then seen as small."""
+def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None) -> tuple[np.ndarray, float, float]:
+    """(A⁻¹, log|A|, least pivot) by Cholesky of the matrix scaled to a unit diagonal (graded penalties then lose no
+    digits), or by `diagonal`, that of a matrix of which A is what was left: columns that the others span are then seen
+    as small."""
     if len(matrix) == 0:
-        return matrix.copy(), 0.0
+        return matrix.copy(), 0.0, 1.0
     if diagonal is None or not matrix.diagonal().min() > 0:
         diagonal = matrix.diagonal()
     if not (diagonal.min() > 0 and diagonal.max() < np.inf):
@@ -256,7 +265,7 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
         inverse *= scales
     if not least >= 1e-7:  # unit diagonal: a pivot of √ε means a column that the others span
         raise Singular(block, np.linalg.eigh(matrix * (scale * scale[:, None]))[1][:, 0] * scale)
-    return inverse, 2.0 * float(log_pivots - np.sum(np.log(scale)))
+    return inverse, 2.0 * float(log_pivots - np.sum(np.log(scale))), least
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def solve(working: Working, penalties: Penalties, rho: np.ndarray) -> State:
     """β(ρ), and what its derivative is made of."""
     lam = np.exp(rho)
     inverse = penalties.added(working.cross, lam).invert()
-    beta = inverse.dot(working.r)
+    beta = working.beta + inverse.dot(working.score - penalties.columns(working.beta) @ lam)
     forces = penalties.columns(beta) * lam
     return State(rho, inverse, beta, forces)
 

@@ -24,6 +24,7 @@ _FLOOR, _STALLS = 1e-9, 3  # of the nats: steps that gain less, so often in a ro
 _STALLED = 1e-3  # if they promise no more nats than this
 _LONGEST = 3.0  # step in ρ
 _NOTHING = 1e-2  # nats promised by a step that gains none
+_FLAT = 1e-3  # slope with which λ_j is infinite in effect, where the bounds were moved out: e³² S_j leaves A few digits
 
 
 def converged_at(run: Iteration, working: Working, rho: np.ndarray) -> tuple[Working, Value]:
@@ -47,6 +48,8 @@ def descend(
     run: Iteration, working: Working, rho: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], most: int
 ) -> tuple[Working, Value, bool, int]:
     """From ρ to a minimum of V within the bounds: (working model, criterion, whether it was reached, steps)."""
+    from .outer import FAR
+
     free = np.flatnonzero(run.problem.free)
     working, here = converged_at(run, working, rho)
     values, vectors = principal(here.hessian[np.ix_(free, free)])
@@ -55,6 +58,7 @@ def descend(
         rho, slope = here.state.rho, here.gradient[free]
         low, high = bounds[0][free], bounds[1][free]
         held = ((rho[free] >= high) & (slope < 0)) | ((rho[free] <= low) & (slope > 0))
+        held |= (rho[free] > 0.5 * (low + high) + FAR) & (slope < 0) & (slope > -_FLAT)
         step = np.zeros(free.size)
         step[~held] = -np.linalg.solve(hessian[np.ix_(~held, ~held)], slope[~held])
         if -0.5 * float(slope @ step) < run.tolerance:

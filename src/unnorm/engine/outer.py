@@ -175,10 +175,11 @@ def lower(
         raise NotIdentifiedError(not_identified(problem.design, found.working.cross, singular)) from singular
 
 
-def _stopped(most: int, gain: float) -> str:
+def _stopped(family: str, most: int, gain: float) -> str:
+    simplify = {"poisson": "If the counts vary more than Poisson counts do, take family='nb'. Else simplify"}
     return (
         f"Stopped after {most} iterations; the last step would still gain {gain:.2g}. "
-        "Simplify the terms (a smaller k), or fix their smoothing parameters (sp)."
+        f"{simplify.get(family, 'Simplify')} the terms (a smaller k), or fix larger smoothing parameters (sp)."
     )
 
 
@@ -272,7 +273,7 @@ class Iteration:
             working = self.advance(working, at.state.beta, rho)
         assert at is not None
         self.require_finite(working, at)
-        return Found(working, at, gradient, False, _stopped(most, max(gain, size)), most, bounds)
+        return Found(working, at, gradient, False, _stopped(self.problem.family, most, max(gain, size)), most, bounds)
 
     def descend(
         self, working: Working, rho: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], begun: int, most: int
@@ -280,7 +281,8 @@ class Iteration:
         from .descent import descend
 
         working, at, reached, steps = descend(self, working, rho, bounds, most)
-        reason = CONVERGED if reached else _stopped(most, float(np.abs(at.gradient[self.problem.free]).max()))
+        slope = float(np.abs(at.gradient[self.problem.free]).max())
+        reason = CONVERGED if reached else _stopped(self.problem.family, most, slope)
         gradient = np.where(self.problem.free, at.gradient, 0.0)
         self.require_finite(working, at)
         return Found(working, at, gradient, reached, reason, begun + steps, bounds)

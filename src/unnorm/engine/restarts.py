@@ -27,6 +27,7 @@ _FLAT = 1e-3  # gradient and curvature of the criterion in ρ_j, in nats, below 
 _BETTER = 1e-3  # nats
 _FEW = 4_000  # rows up to which descents from several ρ are tried where means are extreme
 _SEPARATED = 30.0  # |η| of a binomial row whose mean is 0 or 1 to 1e-13
+_NEARLY = 0.03  # −ℓ a row of a binomial fit from which it is asked whether many rows are nearly separated
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
 _ROWS_EACH = 30  # rows for each coefficient from which the working model is good along ρ_j
 _SHALLOW = 0.5  # curvature of the criterion in ρ_j, in nats, below which its minimum may be one of several
@@ -142,8 +143,9 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
         centre = (found.bounds[0] + found.bounds[1]) / 2
         return [] if wide else [rho for _, rho in _valleys(problem, criterion, found, centre)]
     sparse = problem.family != "gaussian" and problem.count < _ROWS_EACH * problem.design.size
-    exactly = problem.count <= _FEW and (sparse or _extreme(problem, found))
-    every = problem.count <= _FEW and problem.design.size <= _SMALL
+    nearly = problem.count > _FEW and _nearly_separated(problem, found)
+    exactly = nearly or (problem.count <= _FEW and (sparse or _extreme(problem, found)))
+    every = (nearly or problem.count <= _FEW) and problem.design.size <= _SMALL
     which = problem.free if every else limits(found, problem.free) != 0
     centre = (found.bounds[0] + found.bounds[1]) / 2
     out: list[tuple[float, np.ndarray]] = []
@@ -401,6 +403,15 @@ def _extreme(problem: PenalisedRows, found: Found) -> bool:
     return (max(high, -low) if problem.family == "binomial" else high - low) > _EDGE
 
 
+def _nearly_separated(problem: PenalisedRows, found: Found, few: bool = False) -> bool:
+    """Whether binomial rows have means 0 or 1; of many rows only where nearly all do, as their likelihood says before
+    they are asked."""
+    if problem.family != "binomial" or not (few or -found.working.loglik < _NEARLY * problem.count):
+        return False
+    low, high = problem.design.ends(found.at.state.beta, problem.threads)
+    return max(high, -low) > _SEPARATED
+
+
 def _at_bound(found: Found, free: np.ndarray) -> np.ndarray:
     """(M,) whether ρ_j is at a bound of the search with the criterion still falling."""
     low, high = found.bounds
@@ -425,9 +436,7 @@ def _falling(problem: PenalisedRows, criterion: Criterion, found: Found) -> np.n
     from .outer import Iteration
 
     out = np.zeros(problem.free.size, dtype=bool)
-    if problem.family != "binomial" or problem.count > _FEW or problem.design.size > _NARROW:
-        return out
-    if float(np.abs(problem.design.predict(found.at.state.beta, problem.threads)).max()) <= _SEPARATED:
+    if problem.design.size > _NARROW or not _nearly_separated(problem, found, problem.count <= _FEW):
         return out
     for j in np.flatnonzero(problem.free & (limits(found, problem.free) <= 0)).tolist():
         run, working = Iteration(problem, criterion, 1e-3), found.working

@@ -161,6 +161,7 @@ class Setup:
     mean: np.ndarray | None = None  # of the columns over all rows, where the basis has taken it itself
     isotropic: bool = True  # whether the covariates are on one scale, as in a thin plate; not in a tensor product
     centred: bool = True  # whether the term is to sum to zero over the rows; not where its level is known
+    scales: tuple[float, ...] | None = None  # of the roots, where they are taken in coordinates that are not these
 
 
 def chunked(points: np.ndarray, size: int, rows: int, fill: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -195,6 +196,13 @@ def scale_roots(roots: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.
     scale.penalty)."""
     size = (np.abs(columns) @ np.ones(columns.shape[1])).max()
     return tuple(E * (size / np.sqrt(np.abs(E.T @ E).sum(axis=0).max())) for E in roots)
+
+
+def scaled(setup: Setup) -> tuple[np.ndarray, ...]:
+    """The setup's roots, scaled as `scale_roots` does it in the coordinates in which mgcv has them."""
+    if setup.scales is None:
+        return scale_roots(setup.roots, setup.columns)
+    return tuple(E * scale for E, scale in zip(setup.roots, setup.scales))
 
 
 def natural(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:

@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import TermError, listing
 from .arguments import count_range, not_too_many
 from .base import BuiltTerm
-from .basis import Basis, Setup, natural, scale_roots
+from .basis import Basis, natural, scale_roots
 from .built import FactorSmoothTerm, RandomTerm
 from .levels import is_category
 from .meeting import Meeting
@@ -16,7 +16,7 @@ from .penalties import fixed_sp, labelled_penalties
 from .registry import kind_of
 from .sample import check_finite, numeric
 from .specs import Smooth, base_of
-from .tensor import tensor_product
+from .tensor import Margin, tensor_product
 from .tensor_specs import Tensor
 
 
@@ -96,7 +96,7 @@ def factor_smooth(meeting: Meeting, spec: Smooth) -> BuiltTerm:
     return by_level(meeting, spec, names, factors, basis, roots, tuple(map(len, groups)))
 
 
-def random_tensor(meeting: Meeting, spec: Tensor, margins: list[Setup], factors: list[str]) -> BuiltTerm:
+def random_tensor(meeting: Meeting, spec: Tensor, margins: list[Margin], factors: list[str]) -> BuiltTerm:
     """te(x, g, bs=('cr', 're')): functions of x for each level of g, with the penalty of x and a ridge; no
     constraint, as the ridge sees every function."""
     what = spec.label
@@ -111,7 +111,7 @@ def random_tensor(meeting: Meeting, spec: Tensor, margins: list[Setup], factors:
     if not (factors[0] in spec.factors or is_category(meeting.columns, factors[0], what)):
         raise TermError(f"{what}: the margin with bs='re' must be a factor; write factor({factors[0]}).")
     sample = meeting.sample(names, what)
-    setup = margins[0] if len(margins) == 1 else tensor_product(margins, sample)
+    setup = margins[0].setup if len(margins) == 1 else tensor_product(margins, sample)
     roots = scale_roots((*setup.roots, np.eye(setup.basis.size)), setup.columns)
     return by_level(meeting, spec, names, factors, setup.basis, roots, (*setup.ranks, setup.basis.size))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError, TermError, listing
 from .base import BuiltTerm
-from .basis import Setup, householder, reflected, scale_roots
+from .basis import Setup, householder, reflected, scaled
 from .build_levels import factor_smooth, random, random_tensor
 from .built import SmoothTerm
 from .kinds import BasisKind
@@ -23,7 +23,7 @@ from .registry import kind_of
 from .ridges import ridge_product
 from .sample import Sample, check_finite, numeric, summarise
 from .specs import Smooth
-from .tensor import margin_setup, tensor_product
+from .tensor import margin_setup, product_as_seen
 from .tensor_specs import Tensor
 
 
@@ -69,7 +69,7 @@ def labelled(meeting: Meeting, spec: Smooth, kind: BasisKind) -> list[BuiltTerm]
 
 def tensor(meeting: Meeting, spec: Tensor) -> list[BuiltTerm]:
     """te(…), ti(…), t2(…)."""
-    what, start, margins, samples, factors = spec.label, 0, [], [], []
+    what, start, setups, samples, factors = spec.label, 0, [], [], []
     for i, size in enumerate(spec.d):
         names = spec.covariates[start : start + size]
         start += size
@@ -83,13 +83,15 @@ def tensor(meeting: Meeting, spec: Tensor) -> list[BuiltTerm]:
         own = {name: v for name, v in spec.knots.items() if name in names}
         setup = kind.setup(meeting.request(names, k, m, own, what))
         samples.append(meeting.sample(names, what))
-        margins.append(setup if spec.function == "t2" else margin_setup(setup, samples[-1], spec.interaction))
+        setups.append(setup)
+    if spec.function == "t2" and not factors:
+        sample = meeting.sample(spec.covariates, what)
+        return finish(meeting, spec, ridge_product(setups, samples, sample), sample, constrain=True)
+    margins = [margin_setup(setup, sample, spec.interaction) for setup, sample in zip(setups, samples)]
     if factors:
         return [random_tensor(meeting, spec, margins, factors)]
     sample = meeting.sample(spec.covariates, what)
-    if spec.function == "t2":
-        return finish(meeting, spec, ridge_product(margins, samples, sample), sample, constrain=True)
-    setup = margins[0] if len(margins) == 1 else tensor_product(margins, sample)
+    setup = margins[0].setup if len(margins) == 1 else product_as_seen(margins, sample)
     return finish(meeting, spec, setup, sample, constrain=not spec.interaction)
 
 
@@ -100,7 +102,7 @@ def finish(
     by levels."""
     what, by = spec.label, spec.by
     levels, known, alike = _by_levels(meeting, spec)
-    basis, roots, null_dim = setup.basis, scale_roots(setup.roots, setup.columns), setup.null_dim
+    basis, roots, null_dim = setup.basis, scaled(setup), setup.null_dim
     spectrum = _scaled_spectrum(setup, roots)
     if constrain and setup.centred and alike:
         constraint = sample.mean(setup.columns) if setup.mean is None else setup.mean
