@@ -198,7 +198,7 @@ def scale_roots(roots: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.
     return tuple(E * (size / np.sqrt(np.abs(E.T @ E).sum(axis=0).max())) for E in roots)
 
 
-def scaled(setup: Setup) -> tuple[np.ndarray, ...]:
+def roots_of(setup: Setup) -> tuple[np.ndarray, ...]:
     """The setup's roots, scaled as `scale_roots` does it in the coordinates in which mgcv has them."""
     if setup.scales is None:
         return scale_roots(setup.roots, setup.columns)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError, TermError, listing
 from .base import BuiltTerm
-from .basis import Setup, householder, reflected, scaled
+from .basis import Setup, householder, reflected, roots_of
 from .build_levels import factor_smooth, random, random_tensor
 from .built import SmoothTerm
 from .kinds import BasisKind
@@ -102,7 +102,7 @@ def finish(
     by levels."""
     what, by = spec.label, spec.by
     levels, known, alike = _by_levels(meeting, spec)
-    basis, roots, null_dim = setup.basis, scaled(setup), setup.null_dim
+    basis, roots, null_dim = setup.basis, roots_of(setup), setup.null_dim
     spectrum = _scaled_spectrum(setup, roots)
     if constrain and setup.centred and alike:
         constraint = sample.mean(setup.columns) if setup.mean is None else setup.mean
