@@ -19,7 +19,12 @@ from .basis import Setup
 from .sample import Sample
 
 Orders = int | tuple[int, ...] | None
+Ends = Callable[[str], tuple[float, float] | None]  # covariate → the ends of the domain that it is a coordinate of
 MOST_ORDER = 20  # m: the derivatives in a penalty
+
+
+def nowhere(name: str) -> None:
+    """The `Ends` of columns that are no coordinates."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import TermError
 from .base import Columns
 from .basis import Basis
-from .kinds import Orders, Request
+from .kinds import Ends, Orders, Request
 from .levels import Category, levels_of
 from .partial import present
 from .sample import Sample, drawn, gathered, most_knots, numeric, quantile_knots, summarise
@@ -18,7 +18,6 @@ from .sample import Sample, drawn, gathered, most_knots, numeric, quantile_knots
 _MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots
 _SMALL = 5_000  # rows up to which that costs little beside the fit
 Boundary = Callable[[tuple[str, ...]], Any]  # covariates → the loops of the domain that they are a place in, or None
-Ends = Callable[[str], tuple[float, float] | None]  # covariate → the ends of the domain that it is a coordinate of
 
 
 @final

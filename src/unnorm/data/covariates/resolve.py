@@ -64,9 +64,9 @@ class CovariateSet:
         columns |= {name: Outcome(name, j, period) for j, name in enumerate(obs.outcome_names)}
         built = {one.name: one for kind in BUILT_INS.values() for one in kind.built_in(setting)}
         built = {name: one for name, one in built.items() if not (one.yields and name in columns)}
-        self._hidden: tuple[str, ...] = ()
+        self.hidden: tuple[str, ...] = ()  # columns that a built-in of the same name hides
         if self.planar_chain:
-            self._hidden = tuple(
+            self.hidden = tuple(
                 name for name, one in built.items() if name in columns and columns[name].column != one.column
             )
         else:
@@ -254,9 +254,9 @@ class CovariateSet:
     def notes(self, obs: Observations) -> tuple[str, ...]:
         """What a careful reader would want to know: hidden columns, steps without a direction, maps with holes."""
         notes = []
-        if self._hidden:
+        if self.hidden:
             notes.append(
-                f"The built-in covariates {listing(self._hidden)} hide columns of the same name; x, y are the first "
+                f"The built-in covariates {listing(self.hidden)} hide columns of the same name; x, y are the first "
                 f"and second outcome column ({', '.join(obs.outcome_names)})."
             )
         if self.planar_chain:
