@@ -133,15 +133,15 @@ class CovariateSet:
         loops = [np.concatenate([some[:, 0], some[-1:, 1]]) for some in np.split(edges, ends)]
         return tuple(loop if columns in self._places else loop[:, ::-1] for loop in loops)
 
-    def ends(self, name: str) -> tuple[float, float] | None:
-        """The least and the largest value in the domain, where the covariate is a coordinate of the outcome, or of an
-        earlier one of its chain, and the domain has ends. None elsewhere."""
+    def ends(self, name: str) -> tuple[float, float, bool] | None:
+        """The least and the largest value in the domain, where the covariate is a coordinate of the outcome (True) or
+        of an earlier one of its chain (False), and the domain has ends. None elsewhere."""
         box = None if self._domain is None or self._domain.dim != self.dim else self._domain.enclosing_box
         if box is None or name not in self._by_name:
             return None
         column = self._by_name[name].column
         j = next((j for j, same in enumerate(zip(*self._places)) if column in same), None)
-        return None if j is None else (float(box[0][j]), float(box[1][j]))
+        return None if j is None else (float(box[0][j]), float(box[1][j]), column == self._places[0][j])
 
     def context_only(self, name: str) -> bool:
         """Whether the covariate depends on x only, not on y."""
