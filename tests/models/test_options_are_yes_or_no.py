@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -31,5 +32,7 @@ def test_options(option: str) -> None:
         PARTS[option](**{option: said})
 
 
-def test_y_down_of_numpy_is_python_s() -> None:
-    assert un.Additive("step", un.Box((0, 1), (0, 1)), y_down=np.bool_(True)).y_down is True  # pyright: ignore[reportArgumentType]
+def test_those_of_numpy_become_python_s_which_files_hold() -> None:
+    numpy: Any = np.bool_(True)
+    assert json.loads(json.dumps(un.Langevin(control=numpy, precondition=numpy).to_dict()))["control"] is True
+    assert un.Additive("step", un.Box((0, 1), (0, 1)), y_down=numpy).y_down is True

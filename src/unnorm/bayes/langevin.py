@@ -85,7 +85,7 @@ class Langevin(Sampler):
         for name, least in (("draws", 1), ("warmup", 0), ("thin", 1), ("chains", 1), ("integration_steps", 1)):
             whole(getattr(self, name), name, least)
         for name in ("control", "precondition"):
-            flag(getattr(self, name), name)
+            object.__setattr__(self, name, flag(getattr(self, name), name))  # NumPy's do not go into JSON
         if self.kernel not in ("sgld", "sghmc"):
             raise InputError(unknown("kernel", self.kernel, ("sgld", "sghmc")))
         if not callable(self.step_size) and not self.step_size > 0:
