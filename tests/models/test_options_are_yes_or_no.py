@@ -18,6 +18,12 @@ SPECS = {"few": {"objective": un.Logistic(per_point=2), "normaliser": un.Smooth(
 PARTS: dict[str, Callable[..., Any]] = {
     "y_down": lambda **option: un.Additive("step", un.Box((0, 1), (0, 1)), **option),
     "share_references": lambda **option: un.compare(TOY, WALK, SPECS, rng=1, **option),
+    "diagonal of Gaussian": lambda **option: un.Gaussian(diagonal=option["diagonal of Gaussian"]),
+    "loglik of MonteCarloML": lambda **option: un.MonteCarloML(loglik=option["loglik of MonteCarloML"]),
+    "check of Custom": lambda **option: un.Custom(len, len, check=option["check of Custom"]),
+    "reference_error of Smoothing": lambda **option: un.Smoothing(reference_error=next(iter(option.values()))),
+    "mean": lambda **option: un.directions.chain(**option),
+    "progress": un.SGD,
     "control": un.Langevin,
     "precondition": un.Langevin,
 }
@@ -34,5 +40,11 @@ def test_options(option: str) -> None:
 
 def test_those_of_numpy_become_python_s_which_files_hold() -> None:
     numpy: Any = np.bool_(True)
-    assert json.loads(json.dumps(un.Langevin(control=numpy, precondition=numpy).to_dict()))["control"] is True
+    kept = (un.Langevin(control=numpy), un.Gaussian(diagonal=numpy), un.MonteCarloML(loglik=numpy))
+    for one in kept:
+        assert json.dumps(one.to_dict())
+    assert un.SGD(precondition=numpy).precondition is True
+    assert un.directions.chain(mean=numpy).to_dict()["mean"] is True
+    with pytest.raises(InputError, match=r"^precondition must be True or False; got 'no'\.$"):
+        un.SGD(precondition="no")  # pyright: ignore[reportArgumentType]
     assert un.Additive("step", un.Box((0, 1), (0, 1)), y_down=numpy).y_down is True
