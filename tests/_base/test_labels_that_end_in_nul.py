@@ -66,3 +66,10 @@ def test_fits_and_predictions() -> None:
     fit = un.gam("y ~ g", {"y": y, "g": g})
     with pytest.raises(DataError, match=SAID):
         fit.predict({"g": ["a\0"]})
+
+
+def test_text_of_numpy_in_a_list_keeps_its_nul() -> None:
+    """`str` of it drops the NUL: two levels would have one name."""
+    for given in ([np.str_("a\0"), np.str_("a")], np.array([np.str_("a\0"), "a"], dtype=object)):
+        with pytest.raises(DataError, match="must not end in the character NUL"):
+            frames.to_column("g", given)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm._base.numerics import flag
 from unnorm.errors import InputError
 
 X = np.linspace(0.0, 1.0, 120)
@@ -42,3 +43,13 @@ def test_differences_of_levels() -> None:
     for option in ("simultaneous", "unconditional"):
         with pytest.raises(InputError, match=rf"^{option} must be True or False; got 'yes'\.$"):
             fit.difference("s(x):ga", "s(x):gb", **{option: "yes"})
+
+
+def test_what_numpy_says_becomes_python_s() -> None:
+    assert flag(np.bool_(True), "it") is True
+    assert flag(np.bool_(False), "it") is False
+
+
+def test_draws_leave_out_what_other_methods_do_not_have() -> None:
+    fit = un.gam("y ~ s(x, k=5)", {"x": X, "y": np.sin(6 * X)}, method="GCV")
+    np.testing.assert_array_equal(fit.draws(3), fit.draws(3, unconditional=False))

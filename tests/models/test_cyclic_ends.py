@@ -67,7 +67,7 @@ def test_other_columns_close_at_the_rows() -> None:
     obs = un.conditional({"y": Y.outcome[:, 0], "hour": x}, y="y", x="hour")
     model = un.Additive("te(y, hour, bs=('cr', 'cc'), k=4)", OMEGA)
     known = model.covariates(obs)
-    assert known.ends("y") == (-1.0, 2.0)
+    assert known.ends("y") == (-1.0, 2.0, True)
     assert known.ends("hour") is None
     assert un.Additive("s(y)", un.Circle()).covariates(un.iid([0.1, 0.2])).ends("y") is None  # it has a period
 
@@ -83,3 +83,72 @@ def test_so_it_does_in_stochastic_runs_and_joint_fits() -> None:
         group = un.fit_each(un.Additive("s(y, bs='cc', k=6)", OMEGA), who, "who", EVEN, rng=1)
     low, high = group.effect("s(y)", at=[-1.0, 2.0])["estimate"]
     assert low == pytest.approx(high, abs=1e-9)
+
+
+def test_another_outcome_beside_the_place_closes_there_too() -> None:
+    rng = np.random.default_rng(4)
+    xy = rng.uniform((2.0, 1.0), (7.0, 4.0), (150, 2))
+    table = {"a": xy[:, 0], "b": xy[:, 1], "duration": rng.random(150), "age": rng.random(150)}
+    obs = un.transitions(table, y=("a", "b"), extra="age", beside="duration")
+    with hush():
+        fit = un.fit(un.Additive("s(step, k=5)", un.Box((0, 10), (0, 5))), obs, un.Logistic(per_point=2), rng=1)
+        made = fit.beside("duration", "s(x, bs='cc', k=5) + s(b_prev, bs='cp', k=5) + s(age, bs='cc', k=5) + s(y, k=5)")
+    found = {term.label: term.breaks[[0, -1]].tolist() for term in made.terms if term.breaks is not None}
+    assert found["s(x)"] == [0.0, 10.0]
+    assert found["s(b_prev)"] == [0.0, 5.0]
+    assert found["s(age)"] == [obs.context["age"].min(), obs.context["age"].max()]
+    assert made.terms[-1].period is None  # no circle where none was asked for
+
+
+def test_point_patterns_close_at_the_sides_of_their_windows() -> None:
+    xy = np.random.default_rng(5).uniform(0.2, 0.8, (120, 2))
+    square = un.Window([(0, 0), (1, 0), (1, 2), (0, 1)])
+    one = un.pattern(xy, window=square)
+    who = {"x": xy[:, 0], "y": xy[:, 1], "who": np.repeat(["a", "b"], 60)}
+    two = un.pattern(
+        who, window={"a": un.Box((0, 1), (0, 1)), "b": un.Box((-1, 1), (0, 3))}, y=("x", "y"), replicate="who"
+    )
+    for pattern, x, y in ((one, [0.0, 1.0], [0.0, 2.0]), (two, [-1.0, 1.0], [0.0, 3.0])):
+        fit = un.fit_pattern(pattern, "s(x, bs='cc', k=5) + s(y, bs='cp', k=5)", dummies=400, rng=1)
+        assert [term.breaks[[0, -1]].tolist() for term in fit.fitted.gam.terms if term.breaks is not None] == [x, y]
+
+
+@pytest.mark.parametrize("terms", ["s(y_prev, bs='cc')", "s(y_prev, bs='cc', k=20)"])
+def test_constants_are_estimable_where_the_rows_leave_most_of_the_domain_empty(terms: str) -> None:
+    """Their smooth has no penalty: with even steps most functions would be the same on the rows."""
+    walk, wide = un.transitions(Y.outcome[:, 0]), un.Interval(-20, 20)
+    near = un.Logistic(un.Gaussian(mean=0.4, cov=0.05), per_point=4)
+    with hush():  # a χ without a penalty is rough
+        fit = un.fit(toy(wide), walk, near, un.Smooth(terms), rng=1)
+    assert ends(fit, "s(y_prev)") == [-20.0, 20.0]
+    assert fit.smooths is not None
+    inner = fit.smooths.term("s(y_prev)").breaks[1:-1]  # pyright: ignore[reportOptionalSubscript]
+    before = walk.context["y_prev"]
+    assert before.min() < inner.min() < inner.max() < before.max()
+
+
+def test_points_of_reference_move_no_knots_of_earlier_points_either() -> None:
+    walk = un.transitions(Y.outcome[:, 0])
+    model = un.Additive("s(y, k=5) + s(y_prev, bs='cc', k=6, by=y)", OMEGA)
+    one, other = (un.fit(model, walk, un.Logistic(per_point=m), rng=m).smooths for m in (2, 3))
+    assert one is not None
+    assert other is not None
+    label = "s(y_prev):y"
+    np.testing.assert_array_equal(one.term(label).breaks, other.term(label).breaks)
+
+
+def test_which_names_have_ends() -> None:
+    xy = np.random.default_rng(6).random((30, 2))
+    table = {"a": xy[:, 0], "b": xy[:, 1], "age": xy[:, 0]}
+    known = un.Additive("step", un.Box((0, 2), (0, 1))).covariates(
+        un.transitions(table, y=("a", "b"), extra="age", lags=2)
+    )
+    for name in ("a", "x"):
+        assert known.ends(name) == (0.0, 2.0, True)
+    for name in ("b_prev", "y_prev", "b_prev2"):
+        assert known.ends(name) == (0.0, 1.0, False)
+    for name in ("age", "step", "dcenter", "nobody"):
+        assert known.ends(name) is None
+    assert un.Additive("y1", OMEGA).covariates(un.iid(np.ones((3, 2)))).ends("y2") is None  # it is not Ω's
+    four = un.Additive("s(y, bs='cc')", un.FiniteSet([0.0, 1.0, 2.0, 5.0])).covariates(un.iid([0.0, 1.0]))
+    assert four.ends("y") is None

@@ -67,3 +67,12 @@ def test_durations_as_a_covariate_at_the_start(obs):
     fit = un.fit(model, obs, un.Logistic(per_point=10), rng=2)
     assert fit.converged
     assert abs(fit.theta["slow"]) < 4 * fit.se[list(fit.names).index("slow")]  # the law has no such effect
+
+
+def test_a_column_that_a_built_in_hides_is_hidden_here_too():
+    rng = np.random.default_rng(3)
+    xy = rng.random((80, 2))
+    table = {"a": xy[:, 0], "b": xy[:, 1], "step": 100 * rng.random(80), "duration": rng.random(80)}
+    obs = un.transitions(table, y=("a", "b"), extra="step", beside="duration")
+    fit = un.fit(un.Additive("step", un.Box((0, 1), (0, 1))), obs, un.Logistic(per_point=5), rng=2)
+    np.testing.assert_allclose(fit.beside("duration").columns["step"], np.hypot(*np.diff(xy, axis=0).T))

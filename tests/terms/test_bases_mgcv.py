@@ -10,7 +10,7 @@ import pytest
 from scipy.special import eval_legendre
 
 import unnorm as un
-from unnorm.errors import DataError, TermError
+from unnorm.errors import TermError
 from unnorm.terms.markov import shared_points
 from unnorm.terms.sphere import kernel
 
@@ -108,7 +108,7 @@ def test_an_adaptive_smooth_is_wild_only_where_the_curve_is():
         ("s(region, bs='mrf', xt={'penalty': ((1, 0), (0, 1)), 'regions': 'aa'})", TermError, "'a' came twice"),
         ("s(region, bs='mrf', xt={'penalty': ((0, 0), (0, 0)), 'regions': 'ab'})", TermError, "from 0 to 0"),
         ("s(region, bs='mrf', xt={'penalty': ((1, 0), (0, -1)), 'regions': 'ab'})", TermError, "from -1 to 1"),
-        ("s(region, bs='mrf', xt={'nb': {'a': ('b',), 'b': ('a',), 'c': ('a',)}})", DataError, "must hold one of"),
+        ("s(region, bs='mrf', xt={'nb': {'a': ('b',), 'b': ('a',), 'c': ('a',)}})", TermError, "lacks 'r11'"),
         ("s(x, bs='ad', k=8, m=7)", TermError, "between 1 and"),
         ("s(x, bs='cr', xt='tp')", TermError, "takes no xt"),
         ("s(count, x, bs='sos', k=10, m=7)", TermError, "−1, 0, 1, 2, 3 or 4"),

@@ -309,6 +309,7 @@ def _floats(name: str, array: np.ndarray) -> Column:
 def _text(name: str, values: Sequence[Any], missing: np.ndarray | None = None) -> Column:
     place: dict[Any, int] = {}
     codes = np.fromiter((place.setdefault(value, len(place)) for value in values), dtype=np.int64, count=len(values))
+    check_labels(name, (label for label in place if isinstance(label, str)))  # `str` of numpy.str_ drops a NUL
     return Column(name, codes, missing, _levels(name, [str(label) for label in place]))
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from .._base.extras import extra
+from .._base.numerics import flag
 from ..domains.base import whole
 from ..errors import CombinationError, InputError, unknown, warn
 from ..objectives.base import LossName
@@ -83,6 +84,8 @@ class Langevin(Sampler):
     def __post_init__(self) -> None:
         for name, least in (("draws", 1), ("warmup", 0), ("thin", 1), ("chains", 1), ("integration_steps", 1)):
             whole(getattr(self, name), name, least)
+        for name in ("control", "precondition"):
+            object.__setattr__(self, name, flag(getattr(self, name), name))  # NumPy's do not go into JSON
         if self.kernel not in ("sgld", "sghmc"):
             raise InputError(unknown("kernel", self.kernel, ("sgld", "sghmc")))
         if not callable(self.step_size) and not self.step_size > 0:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.numerics import flag
 from ..domains import Circle, Domain, Sphere
 from ..errors import InputError
 from ..models.exponential_family import ExponentialFamily
@@ -34,7 +35,7 @@ def chain(domain: Domain | None = None, *, mean: bool = True) -> Family:
     >>> [one.name for one in un.directions.chain().quantities]
     ['turn', 'kappa turn', 'mean', 'kappa']
     """
-    domain = Circle() if domain is None else domain
+    domain, mean = Circle() if domain is None else domain, flag(mean, "mean")
     if domain.sphere:
         return _on_sphere(mean)
     if domain.period is None:

@@ -65,7 +65,8 @@ def named(make: Callable[P, Family]) -> Callable[P, Family]:
     @wraps(make)
     def maker(*args: P.args, **kwargs: P.kwargs) -> Family:
         given = signature.bind(*args, **kwargs).arguments
-        return replace(make(*args, **kwargs), made=(make.__name__, given))
+        plain = {name: bool(one) if isinstance(one, np.bool_) else one for name, one in given.items()}
+        return replace(make(*args, **kwargs), made=(make.__name__, plain))
 
     MAKERS[make.__name__] = maker
     return maker

@@ -476,3 +476,10 @@ class Gam:
                 "Refit with method='REML'."
             )
         return self._unconditional
+
+
+for _part in (gam_fitted, gam_posterior, gam_predict):  # whose methods know their class, and are called by its name
+    vars(_part)["Gam"] = Gam
+    for _name, _method in vars(Gam).items():
+        if getattr(_method, "__module__", None) == _part.__name__:
+            _method.__qualname__ = f"Gam.{_name}"

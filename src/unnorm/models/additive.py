@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from .._base.numerics import flag
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
 from ..domains.base import Domain
@@ -79,7 +80,7 @@ class Additive(Unnormalised):
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "covariate_objects", tuple(covariates))
         object.__setattr__(self, "centre", None if centre is None else tuple(float(c) for c in centre))
-        object.__setattr__(self, "y_down", bool(y_down))
+        object.__setattr__(self, "y_down", flag(y_down, "y_down"))
         object.__setattr__(self, "knots", dict(knots or {}))
         object.__setattr__(self, "base", checked(base))
 

@@ -183,7 +183,8 @@ class Smooth(Normaliser):
 
     Args:
         terms: "s(x_prev, y_prev, k=40)", or terms; they may name context columns only.
-        knots: covariate → knots.
+        knots: covariate → knots; without them bs='cc' of an earlier point closes at the ends of Ω, with the other knots
+            at quantiles of the rows.
         smoothing: None for no penalty, since a χ that is shrunk towards a constant biases θ; "reml" for one whose
             weight is chosen with that of f's terms, as in the paper. A term's own sp= holds in either case.
 

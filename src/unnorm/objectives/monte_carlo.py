@@ -21,7 +21,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from .._base.numerics import Rng, generator, whole
+from .._base.numerics import Rng, flag, generator, whole
 from ..data.observations import Observations
 from ..errors import CombinationError, ConvergenceError, InputError, NoEstimateError, listing
 from ..models.base import Model, Unnormalised
@@ -79,6 +79,7 @@ class MonteCarloML(Objective):
 
     def __post_init__(self) -> None:
         whole(self.draws, "draws of MonteCarloML", least=100)
+        object.__setattr__(self, "loglik", flag(self.loglik, "loglik of MonteCarloML"))
         if self.thin is not None:
             whole(self.thin, "thin of MonteCarloML", least=1)
         if not 0 < self.precision <= 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from .._base.numerics import flag
 from ..domains import Interval
 from ..errors import CombinationError, InputError
 from .agreement import check_agreement
@@ -54,6 +55,7 @@ class Custom(Reference):
         for what in ("sample", "log_density"):
             if not callable(getattr(self, what)):
                 raise InputError(f"{what} of Custom must be a function; got {getattr(self, what)!r}.")
+        flag(self.check, "check of Custom")
 
     def __repr__(self) -> str:
         return f"Custom(…, name={self.name!r})"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from .._base.numerics import floats
+from .._base.numerics import flag, floats
 from ..domains import Box, Circle, Interval, Window
 from ..errors import InputError
 from .around import Around, KernelReference, centres, check_around
@@ -54,6 +54,7 @@ class Gaussian(Reference):
 
     def __post_init__(self) -> None:
         check_around(self.around)
+        object.__setattr__(self, "diagonal", flag(self.diagonal, "diagonal of Gaussian"))
         if not is_number(self.scale, 0.0, strict=True):
             raise InputError(f"scale must be a positive number; got {self.scale!r}.")
         for name in ("mean", "cov"):

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def covariate_table(model: Unnormalised, obs: Observations) -> dict[str, np.ndarray]:
-    """Every covariate that the model knows at the observed points, and every column of the observations."""
+    """Every covariate that the model knows at the observed points, and every column that none of them hides."""
     known = model.covariates(obs)
-    names = [name for name in known.names if name not in obs.columns]
+    names = [name for name in known.names if name not in obs.columns or name in known.hidden]
     return {**obs.columns, **known.values(names, obs), **obs.beside}
 
 
@@ -45,4 +45,4 @@ def beside(
         table[name] = np.array([str(value) for value in table[name].tolist()])
     periods = {name: period for name in known.names if (period := known.period(name)) is not None and name in table}
     used = {name: period for name, period in periods.items() if name in effects}
-    return gam(f"{response} ~ {effects}", table, periods=used or None, missing="drop", **options)
+    return gam(f"{response} ~ {effects}", table, periods=used or None, missing="drop", _ends=known.ends, **options)

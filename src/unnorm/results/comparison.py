@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.frames import to_native
 from .._base.intervals import normal_quantile
-from .._base.numerics import Rng, generator, own_stream
+from .._base.numerics import Rng, flag, generator, own_stream
 from .._base.workers import mapped
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, listing
@@ -110,6 +110,7 @@ def compare(
         (['ML', 'NCD'], 4)
     """
     _check(specs)
+    share_references = flag(share_references, "share_references")
     random = generator(own_stream(rng))
     models = {name: spec.get("model", model) for name, spec in specs.items()}
     domain = model.domain

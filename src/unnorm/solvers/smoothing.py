@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.memory import allowed
-from .._base.numerics import Rng
+from .._base.numerics import Rng, flag
 from .._base.threads import cores
 from ..engine import gam_effects
 from ..engine.design import Design
@@ -71,6 +71,7 @@ class Smoothing(Solver):
         if method not in METHODS:
             raise InputError(unknown("smoothing", self.method, METHODS))
         object.__setattr__(self, "method", method)
+        flag(self.reference_error, "reference_error of Smoothing")
         object.__setattr__(self, "device", device_of(self.device))
 
     def to_dict(self) -> dict[str, Any]:

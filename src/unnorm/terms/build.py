@@ -16,9 +16,10 @@ from .build_smooths import linked_smooth, smooth, tensor
 from .built import FactorTerm, LinearTerm
 from .interaction import Interaction, build_interaction
 from .kernel_term import KernelSmooth, build_kernel
+from .kinds import Ends
 from .levels import Category, is_category
 from .linked import linked
-from .meeting import Boundary, Ends, Meeting
+from .meeting import Boundary, Meeting
 from .sample import check_digits, check_finite, numeric
 from .side import side
 from .specs import Factor, Linear, Smooth, Term, Terms

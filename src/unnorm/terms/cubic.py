@@ -209,6 +209,8 @@ class CyclicCubic(BasisKind):
             raise TermError(f"{what}: k={k} is too small for bs='cc'; it is at least 4.")
         knots = request.given_knots(request.name)
         ends = request.period_ends(request.name) if knots is None else None
+        if ends is not None and not request.even(request.name):
+            knots, ends = ends, None
         if ends is not None:  # even steps round a declared period: reference and quadrature rows do not move them
             knots = np.linspace(ends[0], ends[1], k)
         elif knots is None:

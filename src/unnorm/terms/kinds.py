@@ -19,7 +19,13 @@ from .basis import Setup
 from .sample import Sample
 
 Orders = int | tuple[int, ...] | None
+# covariate → the ends of the domain that it is a coordinate of, and whether reference points are among its rows
+Ends = Callable[[str], tuple[float, float, bool] | None]
 MOST_ORDER = 20  # m: the derivatives in a penalty
+
+
+def nowhere(name: str) -> None:
+    """The `Ends` of columns that are no coordinates."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Request:
     xt: Any = None  # what else the user gave
     unit: float = 1.0  # the weight of one row
     along: Callable[[str], Sample] | None = None  # one of the covariates → its rows, summarised
+    even: Callable[[str], bool] = lambda name: True  # covariate → whether knots between those ends are evenly spaced
 
     def margin(self, i: int, k: int, m: Orders) -> Request:
         """The request for the i-th covariate alone."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import TermError
 from .base import Columns
 from .basis import Basis
-from .kinds import Orders, Request
+from .kinds import Ends, Orders, Request
 from .levels import Category, levels_of
 from .partial import present
 from .sample import Sample, drawn, gathered, most_knots, numeric, quantile_knots, summarise
@@ -18,7 +18,6 @@ from .sample import Sample, drawn, gathered, most_knots, numeric, quantile_knots
 _MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots
 _SMALL = 5_000  # rows up to which that costs little beside the fit
 Boundary = Callable[[tuple[str, ...]], Any]  # covariates → the loops of the domain that they are a place in, or None
-Ends = Callable[[str], tuple[float, float] | None]  # covariate → the ends of the domain that it is a coordinate of
 
 
 @final
@@ -86,7 +85,7 @@ class Meeting:
         neither is known."""
         if self.periods.get(name) is None:
             ends = self.ends(name)
-            return None if ends is None else np.array(ends)
+            return None if ends is None else np.array(ends[:2])
         given = self.periods[name]
         numbers = all(isinstance(one, int | float | np.number) for one in np.asarray(given, dtype=object).ravel())
         period = np.asarray(given, dtype=np.float64) if numbers else np.empty(0)
@@ -100,6 +99,12 @@ class Meeting:
             if start - slack <= low and high <= start + length + slack:
                 return np.array([start, start + length])
         return np.array([0.0, length])  # rows beyond wrap round: the ends must not depend on them
+
+    def even(self, name: str) -> bool:
+        """Whether knots go round a circle in even steps: quantiles are for covariates of the context, whose rows are
+        the data's, so that each function has rows where the data leave much of the domain empty."""
+        ends = self.ends(name) if self.periods.get(name) is None else None
+        return ends is None or ends[2]
 
     def knot_rows(self, names: tuple[str, ...], sample: Sample, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Thin-plate knots and their shares. In small tables, and where `max_knots` asks for it, mgcv's: every distinct
@@ -145,4 +150,5 @@ class Meeting:
             xt,
             1.0 / len(self.columns[names[0]]),
             lambda name: self.sample((name,), what),
+            self.even,
         )

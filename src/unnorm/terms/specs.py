@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from ..errors import TermError, unknown
 from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, plain
-from .kinds import Orders
+from .kinds import Ends, Orders, nowhere
 from .registry import FACTOR_KINDS, KINDS
 from .writing import alone, by_text, knots_text, options_of, written
 
@@ -214,7 +214,7 @@ class Terms:
         select: bool = False,
         links: bool = False,
         boundary: Callable[[tuple[str, ...]], Any] = lambda names: None,
-        ends: Callable[[str], tuple[float, float] | None] = lambda name: None,
+        ends: Ends = nowhere,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 

@@ -64,9 +64,9 @@ class CovariateSet:
         columns |= {name: Outcome(name, j, period) for j, name in enumerate(obs.outcome_names)}
         built = {one.name: one for kind in BUILT_INS.values() for one in kind.built_in(setting)}
         built = {name: one for name, one in built.items() if not (one.yields and name in columns)}
-        self._hidden: tuple[str, ...] = ()
+        self.hidden: tuple[str, ...] = ()  # columns that a built-in of the same name hides
         if self.planar_chain:
-            self._hidden = tuple(
+            self.hidden = tuple(
                 name for name, one in built.items() if name in columns and columns[name].column != one.column
             )
         else:
@@ -133,15 +133,15 @@ class CovariateSet:
         loops = [np.concatenate([some[:, 0], some[-1:, 1]]) for some in np.split(edges, ends)]
         return tuple(loop if columns in self._places else loop[:, ::-1] for loop in loops)
 
-    def ends(self, name: str) -> tuple[float, float] | None:
-        """The least and the largest value in the domain, where the covariate is a coordinate of the outcome, or of an
-        earlier one of its chain, and the domain has ends. None elsewhere."""
+    def ends(self, name: str) -> tuple[float, float, bool] | None:
+        """The least and the largest value in the domain, where the covariate is a coordinate of the outcome (True) or
+        of an earlier one of its chain (False), and the domain has ends. None elsewhere."""
         box = None if self._domain is None or self._domain.dim != self.dim else self._domain.enclosing_box
         if box is None or name not in self._by_name:
             return None
         column = self._by_name[name].column
         j = next((j for j, same in enumerate(zip(*self._places)) if column in same), None)
-        return None if j is None else (float(box[0][j]), float(box[1][j]))
+        return None if j is None else (float(box[0][j]), float(box[1][j]), column == self._places[0][j])
 
     def context_only(self, name: str) -> bool:
         """Whether the covariate depends on x only, not on y."""
@@ -254,9 +254,9 @@ class CovariateSet:
     def notes(self, obs: Observations) -> tuple[str, ...]:
         """What a careful reader would want to know: hidden columns, steps without a direction, maps with holes."""
         notes = []
-        if self._hidden:
+        if self.hidden:
             notes.append(
-                f"The built-in covariates {listing(self._hidden)} hide columns of the same name; x, y are the first "
+                f"The built-in covariates {listing(self.hidden)} hide columns of the same name; x, y are the first "
                 f"and second outcome column ({', '.join(obs.outcome_names)})."
             )
         if self.planar_chain:

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from ..._base.extras import extra
-from ..._base.numerics import Rng, generator
+from ..._base.numerics import Rng, flag, generator
 from ...data.observations import Observations
 from ...domains.base import whole
 from ...errors import InputError, warn
@@ -108,6 +108,9 @@ class SGD(Solver):
     def __post_init__(self) -> None:
         whole(self.steps, "steps", 1)
         whole(self.block, "block", 2)
+        object.__setattr__(self, "progress", flag(self.progress, "progress"))
+        if self.precondition is not None:
+            object.__setattr__(self, "precondition", flag(self.precondition, "precondition"))
         whole(self.checkpoint_every, "checkpoint_every", 1)
         for name in ("patience", "refresh"):
             if getattr(self, name) is not None:
