@@ -85,34 +85,6 @@ def test_so_it_does_in_stochastic_runs_and_joint_fits() -> None:
     assert low == pytest.approx(high, abs=1e-9)
 
 
-def test_another_outcome_beside_the_place_closes_there_too() -> None:
-    rng = np.random.default_rng(4)
-    xy = rng.uniform((2.0, 1.0), (7.0, 4.0), (150, 2))
-    table = {"a": xy[:, 0], "b": xy[:, 1], "duration": rng.random(150), "age": rng.random(150)}
-    obs = un.transitions(table, y=("a", "b"), extra="age", beside="duration")
-    with hush():
-        fit = un.fit(un.Additive("s(step, k=5)", un.Box((0, 10), (0, 5))), obs, un.Logistic(per_point=2), rng=1)
-        made = fit.beside("duration", "s(x, bs='cc', k=5) + s(b_prev, bs='cp', k=5) + s(age, bs='cc', k=5) + s(y, k=5)")
-    found = {term.label: term.breaks[[0, -1]].tolist() for term in made.terms if term.breaks is not None}
-    assert found["s(x)"] == [0.0, 10.0]
-    assert found["s(b_prev)"] == [0.0, 5.0]
-    assert found["s(age)"] == [obs.context["age"].min(), obs.context["age"].max()]
-    assert made.terms[-1].period is None  # no circle where none was asked for
-
-
-def test_point_patterns_close_at_the_sides_of_their_windows() -> None:
-    xy = np.random.default_rng(5).uniform(0.2, 0.8, (120, 2))
-    square = un.Window([(0, 0), (1, 0), (1, 2), (0, 1)])
-    one = un.pattern(xy, window=square)
-    who = {"x": xy[:, 0], "y": xy[:, 1], "who": np.repeat(["a", "b"], 60)}
-    two = un.pattern(
-        who, window={"a": un.Box((0, 1), (0, 1)), "b": un.Box((-1, 1), (0, 3))}, y=("x", "y"), replicate="who"
-    )
-    for pattern, x, y in ((one, [0.0, 1.0], [0.0, 2.0]), (two, [-1.0, 1.0], [0.0, 3.0])):
-        fit = un.fit_pattern(pattern, "s(x, bs='cc', k=5) + s(y, bs='cp', k=5)", dummies=400, rng=1)
-        assert [term.breaks[[0, -1]].tolist() for term in fit.fitted.gam.terms if term.breaks is not None] == [x, y]
-
-
 @pytest.mark.parametrize("terms", ["s(y_prev, bs='cc')", "s(y_prev, bs='cc', k=20)"])
 def test_constants_are_estimable_where_the_rows_leave_most_of_the_domain_empty(terms: str) -> None:
     """Their smooth has no penalty: with even steps most functions would be the same on the rows."""

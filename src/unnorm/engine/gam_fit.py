@@ -14,7 +14,6 @@ from .._base.blas import single_threaded
 from .._base.frames import table as as_table
 from .._base.memory import in_words
 from ..errors import CombinationError, InputError, unknown, warn
-from ..terms.kinds import nowhere
 from . import gam_rows
 from .ahead import compile_ahead
 from .device.spec import Device, device_of
@@ -27,7 +26,6 @@ from .resources import Resources
 from .response import response as response_of
 
 if TYPE_CHECKING:
-    from ..terms.kinds import Ends
     from ..terms.specs import Term, Terms
     from .smoothed import Smoothed
 
@@ -59,7 +57,6 @@ def gam(
     memory: Any = None,
     workers: Any = None,
     device: Literal["cpu", "gpu"] | Device | None = None,
-    _ends: Ends = nowhere,  # of the domain whose points the rows are
 ) -> Gam:
     """Fit g(E y) = β₀ + Σ_j f_j(x_j) + offset by penalised likelihood, the smoothing chosen from the data.
 
@@ -187,7 +184,6 @@ def gam(
             categories=rows.categories,
             select=select,
             links=True,
-            ends=_ends,
         )
         known_part = gam_rows.plus_fixed(rows.offset, built, rows.columns)
         if not built and not terms.intercept:

@@ -101,18 +101,16 @@ def _solved(pattern: Pattern, model: PatternModel, drawn: DrawnDummies, smoothin
     given, places = given.take(given.allowed), everything.take(kept)
     _finite(pattern, model, given, index[kept] >= 0)
     log_rho = drawn.log_rho(places)
-    found = _engine(pattern, model, given, index[kept] >= 0, given.known - log_rho, smoothing)
+    found = _engine(model, given, index[kept] >= 0, given.known - log_rho, smoothing)
     return FittedRows(pattern, model, drawn, found, places, index[kept], kept, log_rho)
 
 
-def _engine(
-    pattern: Pattern, model: PatternModel, given: Covaried, z: np.ndarray, offset: np.ndarray, smoothing: str
-) -> Gam:
+def _engine(model: PatternModel, given: Covaried, z: np.ndarray, offset: np.ndarray, smoothing: str) -> Gam:
     table: dict[str, Any] = {**given.columns, RESPONSE: z.astype(float)}
     terms: Any = replace(model.terms, offsets=())
     how: Any = smoothing
     try:
-        return gam(terms, table, "binomial", response=RESPONSE, offset=offset, method=how, _ends=model.ends(pattern))
+        return gam(terms, table, "binomial", response=RESPONSE, offset=offset, method=how)
     except NoEstimateError as error:
         if not model.statistics:
             raise

@@ -16,10 +16,8 @@ import numpy as np
 
 from .._base.words import option
 from ..data.covariates import Covariate, CovariateSet
-from ..domains import Box
 from ..errors import InputError, unknown
 from ..terms import Terms, arithmetic, linear, parse
-from ..terms.kinds import Ends
 from .interactions import Interaction, Neighbours
 from .interactions.base import WEIGHTED, Correction
 from .places import Places, borders
@@ -118,14 +116,6 @@ class PatternModel:
     def period(self, pattern: Pattern) -> np.ndarray | None:
         """(2,) side lengths, where the window's sides are joined."""
         return pattern.sides if self.correction == "periodic" else None
-
-    def ends(self, pattern: Pattern) -> Ends:
-        """Covariate → the ends of the box round all windows, where it is a coordinate: cyclic smooths close there."""
-        boxes = [window.enclosing_box for window in pattern.windows]
-        low = np.min([box[0] for box in boxes if box is not None], axis=0)
-        high = np.max([box[1] for box in boxes if box is not None], axis=0)
-        hull = Box(*zip(low.tolist(), high.tolist()))
-        return CovariateSet(pattern.rows(pattern.places), self.covariates, domain=hull).ends
 
     def at(self, pattern: Pattern, places: Places, own: np.ndarray | None = None) -> Covaried:
         """The columns at places; own[a] is the point that place a is, −1 for none (the default)."""

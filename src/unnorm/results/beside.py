@@ -45,4 +45,4 @@ def beside(
         table[name] = np.array([str(value) for value in table[name].tolist()])
     periods = {name: period for name in known.names if (period := known.period(name)) is not None and name in table}
     used = {name: period for name, period in periods.items() if name in effects}
-    return gam(f"{response} ~ {effects}", table, periods=used or None, missing="drop", _ends=known.ends, **options)
+    return gam(f"{response} ~ {effects}", table, periods=used or None, missing="drop", **options)
