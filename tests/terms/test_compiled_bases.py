@@ -44,6 +44,29 @@ def test_cubic_splines_have_the_same_numbers_compiled_and_not(formula: str, monk
     assert np.array_equal(compiled, strided, equal_nan=True)
 
 
+@pytest.mark.parametrize("far", [-0.1, 2.0])
+def test_points_beyond_one_end_alone_lie_on_straight_lines(far: float) -> None:
+    import numba  # noqa: F401
+
+    basis = term("s(x, bs='cr', k=7)").basis  # pyright: ignore[reportAttributeAccessIssue]
+    low, high = basis.knots[0], basis.knots[-1]
+    end, way = (0, low) if far < 0.0 else (-1, high)
+    steps = np.array([0.0, 0.5, 1.0, 4.0])[:, None] * far * (high - low)
+    expected = basis.values[end] + steps * basis.slopes(end)
+    np.testing.assert_allclose(basis.evaluate(way + steps[:, 0]), expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(("dim", "m"), [(1, 1), (1, 3), (3, 2), (3, 3)])
+def test_plates_of_odd_dimension_have_no_logarithms(dim: int, m: int) -> None:
+    rng = np.random.default_rng(11)
+    size = len(thin_plate.null_powers(m, dim))
+    plate = ThinPlate(
+        m, rng.normal(size=dim), rng.normal(size=(200, dim)), rng.normal(size=(200, 4)), np.ones((size, 4))
+    )
+    points = rng.normal(size=(400, dim))
+    assert np.array_equal(plate.first(points), plate.evaluate(points))
+
+
 @pytest.mark.parametrize("order", ["", ", m=3", ", m=4"])
 def test_a_plate_is_set_up_with_the_functions_that_it_has(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     built = term(f"s(x, z, k=20{order})")

@@ -9,10 +9,10 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 from typing import Any
 
-import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, config
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic, register_jitable
 
 from .._base.cached import inner
@@ -21,18 +21,16 @@ _VECTORS = 3  # beside each other; with four rows, twelve sums, their three fact
 
 
 def _lanes() -> int:
-    """Doubles in a vector: eight with AVX-512, else four."""
+    """Doubles in a vector: eight with AVX-512, else four. Numba tells what it keeps on disk by the same features: a
+    process must never load code made for vectors of another length."""
     known: Any = config  # its names are set when it is read
-    if known.CPU_FEATURES is not None or known.CPU_NAME:  # Numba's own settings
-        return 8 if "+avx512f" in (known.CPU_FEATURES or "") else 4
-    try:
-        return 8 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 4
-    except RuntimeError:  # LLVM does not know
-        return 4
+    features = get_host_cpu_features() if known.CPU_FEATURES is None else known.CPU_FEATURES
+    return 8 if "+avx512f" in features.split(",") else 4
 
 
 _LANES = _lanes()
 WIDTH = _VECTORS * _LANES  # columns at a time
+MOST = _VECTORS * 8  # a multiple of WIDTH on any machine: for arrays that go to others
 _DOUBLE, _WHOLE, _INDEX = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(_DOUBLE, _LANES)
 

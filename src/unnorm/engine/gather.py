@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, final
 import numpy as np
 
 from .._base.cached import njit
-from .block_products import WIDTH, add_products, padded
+from .block_products import MOST, add_products
 from .simd import set4
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def gather_blocks(cross, score, matrices, raw, at, local, half, part, out, gradi
 
     Block b has C_b in matrices[offset_b:], in rows of width_b. `raw` (blocks, 4) says for each its first raw function,
     how many there are, offset and width; `at` (blocks, 2) its first coefficient and how many. Rows of T go on beyond
-    its columns by WIDTH, for products that end there. half, part: room for C_aᵀT_a and C_aᵀT_abC_b.
+    its columns by MOST, for products that end there. half, part: room for C_aᵀT_a and C_aᵀT_abC_b.
     """
     blocks = raw.shape[0]
     for a in range(blocks):
@@ -60,6 +60,11 @@ def gather_blocks(cross, score, matrices, raw, at, local, half, part, out, gradi
                         out[column + j, row + i] += part[i, j]
 
 
+def _room(columns: int) -> int:
+    """Room for so many columns on any machine: a worker may have wider vectors than where this was made."""
+    return -(-columns // MOST) * MOST
+
+
 @final
 @dataclass(frozen=True)
 class Gather:
@@ -72,15 +77,15 @@ class Gather:
     functions: int
     size: int
 
-    beyond: ClassVar[int] = WIDTH  # columns that the sums have beyond theirs
+    beyond: ClassVar[int] = MOST  # columns that the sums have beyond theirs
 
     @staticmethod
     def of(blocks: tuple[Block, ...], local: int, size: int) -> Gather:
         raw, at, offset = np.empty((len(blocks), 4), np.int64), np.empty((len(blocks), 2), np.int64), 0
-        matrices = np.zeros(sum(len(block.matrix) * padded(block.matrix.shape[1]) for block in blocks))
+        matrices = np.zeros(sum(len(block.matrix) * _room(block.matrix.shape[1]) for block in blocks))
         for b, block in enumerate(blocks):
             count, columns = block.matrix.shape
-            width = padded(columns)
+            width = _room(columns)
             matrices[offset : offset + count * width].reshape(count, width)[:, :columns] = block.matrix
             raw[b], at[b] = (block.raw.start, count, offset, width), (block.at.start, columns)
             offset += count * width
@@ -90,6 +95,6 @@ class Gather:
         """Xᵀ(dℓ/dη) and XᵀWX of the coefficients."""
         gradient, out = np.zeros(self.size), np.zeros((self.size, self.size))
         rows = int(self.at[:, 1].max(initial=0))
-        half, part = np.empty((rows, padded(self.functions))), np.empty((rows, padded(rows)))
+        half, part = np.empty((rows, _room(self.functions))), np.empty((rows, _room(rows)))
         gather_blocks(cross, score, self.matrices, self.raw, self.at, self.local, half, part, out, gradient)
         return gradient, out
