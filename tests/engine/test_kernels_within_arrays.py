@@ -118,7 +118,7 @@ def looked_at(products_at_once: int) -> dict[str, Any]:
     return {name: call(name) for name in ("cross_products", "leverages", "gather_blocks")}
 
 
-N = 290  # rows: dense columns are taken 256 at a time
+N = 330  # rows: dense columns are taken 256 at a time
 FORMULAS = {
     "local": "s(a, k=11) + s(b, k=6, bs='cr')",
     "contexts": "s(a, k=6) + s(px, py, k=14)",
@@ -142,7 +142,7 @@ def test_no_pass_leaves_its_arrays(formula: str, intercept: bool, monkeypatch: p
     design = build_design(terms, data, intercept=intercept)
     rows = ResponseRows(rng.integers(0, 2, N) * 1.0, rng.integers(0, 3, N) * 0.5, rng.normal(size=N))
     beta = rng.normal(size=design.size) * 0.1
-    pieces = [(s, a, b) for s in design.segments for a, b in ((0, s.runs // 3), (s.runs // 3, s.runs))]
+    pieces = [(s, a, b) for s in design.segments for a, b in ((0, s.runs // 7), (s.runs // 7, s.runs))]
 
     def passes(lever: Any) -> list[np.ndarray]:
         out, hats = [], np.zeros(N)
