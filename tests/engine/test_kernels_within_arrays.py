@@ -109,7 +109,7 @@ def looked_at(products_at_once: int) -> dict[str, Any]:
     functions = [block_products.add_products, block_products.padded, gather.gather_blocks]
     own = ("_together", "_clear", "_add_pairs", "_from_cells", "_pair_leverages", "cross_products", "leverages")
     for function in (*functions, *(vars(kernels)[name] for name in own)):
-        source = inspect.getsource(function.py_func)
+        source = inspect.getsource(getattr(function, "py_func", function))
         exec(source[source.index("def ") :], known)
 
     def call(name: str) -> Any:
