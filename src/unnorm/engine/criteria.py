@@ -1,9 +1,9 @@
 """Smoothing criteria on the current working model, with gradient and Hessian in ρ = log λ: p × p algebra, no rows.
 
 At β_k the rows gave ℓ_k, the score s and A = XᵀWX, so that −ℓ(β) ≈ c₀ − rᵀβ + ½βᵀAβ with r = Aβ_k + s, and β(ρ) = P r
-with P = (A + S_λ)⁻¹. W moves with β: the leverage pass gives g = ∂ log|XᵀWX + S_λ| / ∂β = Σ w' h x, and the criterion
-uses log|A + S_λ| + gᵀ(β(ρ) − β_k). Value and gradient then agree with those of the exact Laplace criterion (Wood
-2011) at the fixed point ρ = ρ_k, β = β_k.
+with P = (A + S_λ)⁻¹, computed as β_k + P(s − S_λβ_k), which rounds what moves and not what stays. W moves with β: the
+leverage pass gives g = ∂ log|XᵀWX + S_λ| / ∂β = Σ w' h x, and the criterion uses log|A + S_λ| + gᵀ(β(ρ) − β_k). Value
+and gradient then agree with those of the exact Laplace criterion (Wood 2011) at the fixed point ρ = ρ_k, β = β_k.
 """
 
 from __future__ import annotations
@@ -37,10 +37,6 @@ class Working:
     rows: int
     scale_known: bool
     tilt: np.ndarray  # g; zeros before the first leverage pass
-
-    @cached_property
-    def r(self) -> np.ndarray:
-        return self.cross.dot(self.beta) + self.score
 
     @cached_property
     def c0(self) -> float:
