@@ -88,7 +88,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "engine/gam_summary.py": ("tests/engine/test_gam_mgcv.py",),
     "engine/inference.py": ("tests/engine/test_gam_inference.py",),
     "engine/criteria.py": ("tests/engine/test_gam_hard_data.py", "tests/engine/test_engine_smoothing.py"),
-    "engine/segment.py": ("tests/engine/test_engine_pass.py",),
+    "engine/gather.py": ("tests/engine/test_engine_pass.py",),
     "engine/core.py": ("tests/engine/test_gam_hard_data.py",),
     "engine/restarts.py": (
         "tests/engine/test_gam_hard_data.py",

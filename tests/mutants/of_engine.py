@@ -4,7 +4,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "engine/criteria.py": [
         (
             "return -working.loglik - float(working.score @ d) + 0.5 * float(d @ working.cross.dot(d))",
-            "return working.c0 - 0.5 * float((working.r + state.forces.sum(axis=1)) @ state.beta)",
+            "r = working.cross.dot(working.beta) + working.score\n"
+            "    return working.c0 - 0.5 * float((r + state.forces.sum(axis=1)) @ state.beta)",
             "the criterion about zero: digits of β times r",
         ),
         (
@@ -20,13 +21,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("diagonal = diagonal + first", "pass", "the trace is not on the Hessian's diagonal"),
     ],
-    "engine/segment.py": [
-        ("out[block.at, other.at] *= 0.5", "pass", "squares of a block's own functions are gathered twice"),
-        (
-            "for other in contexts if block.raw.start >= local else [block]:",
-            "for other in [block]:",
-            "pairs of a context's blocks are gathered twice",
-        ),
+    "engine/gather.py": [
+        ("0.5 * (part[i, j] + part[j, i])", "part[i, j] + part[j, i]", "squares of a block's own functions, twice"),
+        ("or (not inside and b > a)", "", "pairs of a context's blocks are gathered twice"),
     ],
     "engine/core.py": [
         ("result = replace(result, beta=result.beta + design.to_user(level))", "pass", "the level is not put back"),

@@ -447,6 +447,8 @@ def _falling(problem: PenalisedRows, criterion: Criterion, found: Found) -> np.n
                 working, there = converged_at(run, working, rho)
             except (Singular, EstimationError):
                 break
+            if not run.at_rest(there.state.beta - working.beta):  # weights of means 0 and 1 are still falling, and
+                break  # log|H| with them: the criterion may come out 20 nats too low, or 10 too high
             out[j] = out[j] or there.value < found.at.value - _BETTER
     return out
 
