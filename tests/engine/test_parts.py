@@ -313,6 +313,9 @@ def test_a_worker_killed_at_any_stage_changes_nothing(monkeypatch: pytest.Monkey
             found = fitted(data, workers=client)
             if stage == "errors":  # what is asked of the fit afterwards needs no worker
                 kill(client)
-            same(whole, found)
-            np.testing.assert_array_equal(whole.linear_predictor, found.linear_predictor)
+            # to rounding: in two of some thirty runs of the suite on busy cores the last digits were others
+            for name in ("beta", "rho", "Vp", "edf"):
+                one, other = getattr(whole.smoothed, name), getattr(found.smoothed, name)
+                np.testing.assert_allclose(other, one, rtol=1e-11, atol=1e-12 * np.abs(one).max())
+            np.testing.assert_allclose(found.linear_predictor, whole.linear_predictor, atol=1e-12)
             assert passes[0] > max(STAGES.values())
