@@ -147,6 +147,20 @@ def test_larger_tables_say_so_where_the_criterion_falls_without_end(seed, n, fal
     assert (lowest < fit.score - 1.0) == falls
 
 
+def test_a_criterion_that_is_not_settled_is_no_criterion(monkeypatch):
+    from unnorm.engine import restarts
+    from unnorm.engine.outer import Iteration
+
+    judge = restarts._falling
+
+    def unsettled(*given):
+        monkeypatch.setattr(Iteration, "at_rest", lambda *_: False)
+        return judge(*given)
+
+    monkeypatch.setattr(restarts, "_falling", unsettled)
+    assert un.gam("y ~ s(x) + s(z)", nearly_separated(2, 12_000, 6), family="binomial").converged
+
+
 def test_other_tables_are_not_asked_whether_they_are(monkeypatch):
     """No pass over the rows: the likelihood is known."""
     from unnorm.engine import restarts

@@ -1,7 +1,7 @@
 """Products of a few dozen rows by a few hundred columns, compiled into the loop over rows that makes their factors.
 
-Of 64 contexts with 40 columns by 225 functions, BLAS does 59 GFLOP/s on a processor whose AVX-512 it does not know, and
-this 117; with four lanes 65. Here 4 × 3 vectors of sums stay in registers while the rows pass by.
+Of 64 contexts with 40 columns by 225 functions, BLAS does 49 GFLOP/s on a processor whose AVX-512 it does not know, and
+this 116; with four lanes 65 (benchmarks/products.py). 4 × 3 vectors of sums stay in registers while the rows pass by.
 """
 
 from __future__ import annotations
